@@ -40,7 +40,7 @@ from archiver.engine.threads import ThreadEngine
 from archiver.ingest.job import ArchiveJob
 from archiver.local import LocalStack
 from archiver.replay import ReplayConsumer
-from archiver.upkeep.verify.job import HEAPS, MODULES, Verify
+from archiver.upkeep.verify.job import HEAPS, MODULES, Verify, VerifyOptions
 from tests.support.servers.stack import Stack
 
 SLOTS = (1, 2)
@@ -72,13 +72,13 @@ def replayed(config: Path, topic: str) -> int:
 
 
 def verified(config: Path, topic: str, engine: Engine) -> int:
-    report = Verify(load_config(config), [topic], engine=engine, resumes=False).run()
+    report = Verify(load_config(config), [topic], engine=engine, options=VerifyOptions(resumes=False)).run()
     assert report.succeeded, report
     return report.topics[0].rows
 
 
 def files_of(config: Path, topic: str) -> int:
-    report = Verify(load_config(config), [topic], engine=ThreadEngine(1), resumes=False).run()
+    report = Verify(load_config(config), [topic], engine=ThreadEngine(1), options=VerifyOptions(resumes=False)).run()
     return report.topics[0].files
 
 

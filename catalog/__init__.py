@@ -12,6 +12,7 @@ __all__ = [
     "journal_entries",
     "journal_summaries",
     "model",
+    "offset_range",
     "partitioning",
     "ranges",
     "recognition",

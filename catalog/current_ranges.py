@@ -13,8 +13,8 @@ from typing import TypeAlias
 from catalog.account import acts
 from catalog.account.chains import IntervalChains
 from catalog.account.interval import Interval
-from catalog.account.offset_range import HasOffsets, OffsetRange
 from catalog.journal_entries import JournaledCommit
+from catalog.offset_range import HasOffsets, OffsetRange
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.regrouping import lies_elsewhere, regrouped
 from catalog.ranges.retirement import is_left_below, retired_below, summed_up

@@ -11,11 +11,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from catalog.digests import add_digests
 from catalog.model import TranslatedRange
+from catalog.offset_range import OffsetRange
 from catalog.ranges.legal_holds import CONFIG_HOLD, WHOLE_TOPIC
 from catalog.ranges.rewrite import Rewrite
-
-Span: TypeAlias = tuple[int, int, int]
-"""Partition, start and end of offsets, half open."""
 
 NO_RECORDS: Final = "0" * 32
 """The digest of no records."""
@@ -91,13 +89,13 @@ class Appended:
         return add_digests(item.digest for item in self.ranges)
 
     def to_json(self) -> dict[str, Any]:
-        lost = _by_partition((item.partition, item.start_offset, item.end_offset) for item in self.ranges if item.lost)
+        lost = _by_partition(OffsetRange.of_range(item) for item in self.ranges if item.lost)
         return {
             "commit_id": self.commit_id,
             "snapshot_id": _text(self.snapshot_id),
             "files": sum(len(item.files) for item in self.ranges),
             "rows": sum(item.rows for item in self.ranges),
-            "offsets": _by_partition((item.partition, item.start_offset, item.end_offset) for item in self.ranges),
+            "offsets": _by_partition(map(OffsetRange.of_range, self.ranges)),
             "schema_versions": sorted({item.schema_version for item in self.ranges}),
             **({"accepted_gaps": lost} if lost else {}),
         }
@@ -149,7 +147,7 @@ class Rewrote:
             "files_before": len(self.rewrite.old_paths),
             "files": len(self.rewrite.new_paths),
             "rows": sum(file.rows for file in self.rewrite.new_files),
-            "offsets": _by_partition((span.partition, span.start_offset, span.end_offset) for span in spans),
+            "offsets": _by_partition(map(OffsetRange.of_range, spans)),
             "schema_version": self.rewrite.schema_version,
             **({"left_out": gone} if gone else {}),
             **({"why": why} if why else {}),
@@ -164,9 +162,9 @@ class RefilledAct:
     files: int
     rows: int
     digest: str | None
-    refilled: tuple[Span, ...] = ()
-    erased: tuple[Span, ...] = ()
-    lost: tuple[Span, ...] = ()
+    refilled: tuple[OffsetRange, ...] = ()
+    erased: tuple[OffsetRange, ...] = ()
+    lost: tuple[OffsetRange, ...] = ()
     snapshot_id: int | None = None
 
     kind: ClassVar[str] = "refill"
@@ -262,14 +260,14 @@ class Noted:
 Act: TypeAlias = Began | Evolved | Appended | Rewrote | RefilledAct | RepartitionedAct | ConfiguredHold | Noted
 
 
-def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
+def _by_partition(ranges: Iterable[OffsetRange]) -> dict[str, list[list[int]]]:
     by_partition: dict[str, list[list[int]]] = {}
-    for partition, start, end in sorted(spans):
-        edges = by_partition.setdefault(str(partition), [])
-        if edges and edges[-1][1] >= start:
-            edges[-1][1] = max(end, edges[-1][1])
+    for offsets in sorted(ranges):
+        edges = by_partition.setdefault(str(offsets.partition), [])
+        if edges and edges[-1][1] >= offsets.first:
+            edges[-1][1] = max(offsets.end, edges[-1][1])
         else:
-            edges.append([start, end])
+            edges.append([offsets.first, offsets.end])
     return by_partition
 
 

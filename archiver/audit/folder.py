@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.audit.entry import hash_of
@@ -28,8 +28,6 @@ PACK_SECONDS: Final = 3_600.0
 READERS: Final = 16
 
 _LOG = logging.getLogger(__name__)
-_SAID: Final[set[str]] = set()
-"""Folders for which this process has logged that their store refuses removals."""
 
 _ENTRY: Final = re.compile(r"entry-(?P<first>\d{10,})\.json")
 _PACK: Final = re.compile(r"entries-(?P<first>\d{10,})-(?P<last>\d{10,})-[0-9a-f]{16}\.jsonl")
@@ -76,6 +74,8 @@ class TrailFolder:
 
     path: str
     objects: ObjectStore
+    logged: set[str] = field(default_factory=set, compare=False)
+    """Folders of which it was logged that their store refuses removals."""
 
     def listed(self) -> Listed:
         """List the folder until a list has all entries of the list before: a paged list may miss packed entries.
@@ -174,7 +174,7 @@ class TrailFolder:
 
     def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
         inside = [item for item in listed if _has(pack, item)]
-        if inside and self.path not in _SAID:
+        if inside and self.path not in self.logged:
             lines = self._whole(pack)
             for item in inside:
                 if self._whole(item) == lines[item.first - pack.first : item.last - pack.first + 1]:
@@ -185,8 +185,8 @@ class TrailFolder:
         return inside
 
     def _say(self, refused: StorageError) -> None:
-        if self.path not in _SAID:
-            _SAID.add(self.path)
+        if self.path not in self.logged:
+            self.logged.add(self.path)
             _LOG.warning(
                 "%s: entries of the audit trail are packed, and the store doesn't let their own objects go. They do no"
                 " harm: %s",

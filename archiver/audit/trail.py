@@ -32,8 +32,6 @@ from catalog.registry import Registry
 from catalog.registry.audit_chains import ChainHead, Intent, NewEntry, WaitingEntry
 
 _LOG = logging.getLogger(__name__)
-_KNOWN_FOLDERS: Final[set[str]] = set()
-"""Folders of this process whose entries in the store are all known to the registry."""
 
 _TRIES: Final = 5
 
@@ -52,7 +50,11 @@ class AuditTrail:
     @property
     def folder(self) -> TrailFolder | None:
         path = self.journal.trail
-        return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
+        return (
+            None
+            if path is None
+            else TrailFolder(path=path, objects=self.journal.objects, logged=self.journal.memory.logged)
+        )
 
     def begin(
         self,
@@ -168,12 +170,12 @@ class AuditTrail:
 
     def _write(self, folder: TrailFolder, waiting: tuple[WaitingEntry, ...]) -> int:
         try:
-            if folder.path not in _KNOWN_FOLDERS:
+            if folder.path not in self.journal.memory.agreed:
                 waiting = self._agreed(folder)
             for entry in waiting:
                 folder.write(entry.seq, entry.line)
         except StorageError as error:
-            _KNOWN_FOLDERS.discard(folder.path)
+            self.journal.memory.agreed.discard(folder.path)
             _LOG.warning(
                 "%s: %d entries of the audit trail wait in the registry, since the store doesn't take them: %s",
                 self.topic.topic,
@@ -301,7 +303,7 @@ class AuditTrail:
                 "the audit trail changes faster than it can be compared with the store: the next run goes on",
                 folder=folder.path,
             )
-        _KNOWN_FOLDERS.add(folder.path)
+        self.journal.memory.agreed.add(folder.path)
         return waiting
 
 

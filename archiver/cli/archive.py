@@ -53,7 +53,10 @@ def archive(
         # only now: to import these takes seconds, and configuration errors are reported first
         with quick_imports(for_good=True):
             spare_pandas()
+            from archiver.chores.runner import ChoreRunner
+            from archiver.chores.tidying import TIDYING
             from archiver.ingest.job import ArchiveJob
+            from archiver.ingest.topic.acceptance import AcceptedLosses
             from archiver.telemetry.start import with_telemetry
             from archiver.terminal.archive_screen import ArchiveScreen
             from archiver.terminal.compact_screen import CompactNotes
@@ -71,14 +74,15 @@ def archive(
                 loaded,
                 topics or None,
                 to.job,
-                accept_gaps=accept_gap,
-                accept_unreadable=accept_unreadable,
-                accept_raw=accept_raw,
-                chores=(
-                    retirement(loaded, to.retirement, latest=lambda: load_config(config)),
-                    compaction(loaded, notes),
+                accepts=AcceptedLosses(gaps=accept_gap, unreadable=accept_unreadable, raw=accept_raw),
+                chores=ChoreRunner(
+                    (
+                        TIDYING,
+                        retirement(loaded, to.retirement, latest=lambda: load_config(config)),
+                        compaction(loaded, notes),
+                    ),
+                    to.chores,
                 ),
-                chore_observer=to.chores,
             )
             report = job.run_once(stop) if seconds is None else job.run_every(seconds, stop)
     if not report.succeeded or output.failed:

@@ -60,6 +60,7 @@ def compact(
             partitions=frozenset(partition or ()),
             held_bytes=bytes_of("--memory", memory) or 0,
             repartition=repartition,
+            dry_run=dry_run,
         )
         loaded = load_config(config)
         budget = Budget(
@@ -69,6 +70,6 @@ def compact(
         )
         output = Output(CompactScreen(Terminal()), as_json=as_json)
         with output:
-            report = Compact(loaded, topics or (), wish, output, budget=budget, dry_run=dry_run).run()
+            report = Compact(loaded, topics or (), wish, output, budget=budget).run()
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

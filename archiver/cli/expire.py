@@ -50,17 +50,17 @@ def expire(
     from archiver.terminal.expire_screen import ExpireScreen
     from archiver.terminal.output import Output
     from archiver.upkeep.consent import WITHHELD
-    from archiver.upkeep.retire.cut import Limits
-    from archiver.upkeep.retire.job import Expire
+    from archiver.upkeep.retire.cut import RetireLimits
+    from archiver.upkeep.retire.job import Expire, ExpireOptions
 
     with reported(as_json=as_json):
-        limits: Limits | None = None
+        limits: RetireLimits | None = None
         if before is not None:
             match parse_point(before):
                 case AtOffset(offset):
-                    limits = Limits(offset=offset, partitions=frozenset(partition or ()))
+                    limits = RetireLimits(offset=offset, partitions=frozenset(partition or ()))
                 case AtTime(time_ms):
-                    limits = Limits(time_ms=time_ms, partitions=frozenset(partition or ()))
+                    limits = RetireLimits(time_ms=time_ms, partitions=frozenset(partition or ()))
                 case _:
                     raise ConfigError("--before is an offset such as 1200, or a time such as 2026-01-31T00:00:00Z")
         elif partition:
@@ -71,7 +71,12 @@ def expire(
         output = Output(ExpireScreen(Terminal()), as_json=as_json)
         with output:
             job = Expire(
-                load_config(config), topics or (), output, limits=limits, rows=rows, dry_run=dry_run, consent=consent
+                load_config(config),
+                topics or (),
+                output,
+                limits=limits,
+                options=ExpireOptions(rows=rows, dry_run=dry_run),
+                consent=consent,
             )
             report = job.run()
     if not report.succeeded or output.failed:

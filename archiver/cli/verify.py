@@ -102,8 +102,8 @@ def verify(
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
     from archiver.terminal.verify_screen import VerifyScreen
-    from archiver.upkeep.verify.choice import Choice
-    from archiver.upkeep.verify.job import Verify
+    from archiver.upkeep.verify.choice import VerifyChoice
+    from archiver.upkeep.verify.job import Verify, VerifyOptions
 
     with reported(as_json=as_json):
         if check_report is not None:
@@ -111,7 +111,7 @@ def verify(
             return
         if public_key is not None:
             raise ConfigError("--public-key goes with --check-report")
-        choice = Choice.parse(
+        choice = VerifyChoice.parse(
             start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed, where=where
         )
         if where is not None and (metadata is not None or without_registry):
@@ -123,11 +123,13 @@ def verify(
                 topics or (),
                 output,
                 choice=choice,
-                compares=against_kafka,
-                metadata=metadata,
-                asks_registry=not without_registry,
-                resumes=not fresh,
-                path=report,
+                options=VerifyOptions(
+                    compares=against_kafka,
+                    metadata=metadata,
+                    asks_registry=not without_registry,
+                    resumes=not fresh,
+                    path=report,
+                ),
             ).run()
     if not done.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from archiver.archive.mappings import LedgerMappings
-from archiver.commit.find_altered import Span, archived_ends, span_of, to_compare
+from archiver.commit.find_altered import archived_ends, to_compare
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import is_ours, since
 from catalog.model import TopicRow
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import AlteredRange, Checked, ExpectedRange
 from catalog.ranges.spans import Cover
 from catalog.registry import Registry
@@ -70,7 +71,7 @@ def compare_rows(
     if table is None:
         return None
     ready, waiting = to_compare(expected, earlier.uncompared, earlier.holes)
-    kept = (*map(span_of, waiting), *Cover(earlier.uncompared).from_ends(archived_ends(expected)))
+    kept = (*map(OffsetRange.of_range, waiting), *Cover(earlier.uncompared).from_ends(archived_ends(expected)))
     later = None if earlier.snapshot_id is None else since(table.iceberg.metadata, earlier.snapshot_id)
     is_same = later is not None and all(map(is_ours, later))
     comparison = _Comparison(
@@ -90,8 +91,8 @@ def compare_rows(
 def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
     if not known.uncompared:
         return False
-    ends = registry.files.committed_ends(topic)
-    return any(partition in ends and start < ends[partition].next_offset for partition, start, _ in known.uncompared)
+    ends = {partition: reached.next_offset for partition, reached in registry.files.committed_ends(topic).items()}
+    return any(offsets.first < ends.get(offsets.partition, 0) for offsets in known.uncompared)
 
 
 class _Comparison:
@@ -105,7 +106,7 @@ class _Comparison:
         live: TableRows,
         known: Checked,
         *,
-        kept: Sequence[Span],
+        kept: Sequence[OffsetRange],
         left: Sequence[ExpectedRange],
         keeps_short: bool,
     ) -> None:
@@ -131,13 +132,13 @@ class _Comparison:
         judged = []
         for expected, digest in zip(window, self._live.digests(window), strict=True):
             if digest != expected.digest and self._keeps_short and self._live.count(expected) < expected.rows:
-                self._kept.append(span_of(expected))
+                self._kept.append(OffsetRange.of_range(expected))
                 continue
-            judged.append(span_of(expected))
+            judged.append(OffsetRange.of_range(expected))
             if digest != expected.digest:
                 altered.append(altered_range(expected))
         cover = Cover(judged)
-        before = [earlier for earlier in self._known.altered if not cover.touches(*span_of(earlier))]
+        before = [earlier for earlier in self._known.altered if not cover.touches(OffsetRange.of_range(earlier))]
         merged = sorted((*before, *altered), key=lambda each: (each.partition, each.start_offset))
         self._known = replace(self._known, altered=tuple(merged))
 
@@ -145,7 +146,7 @@ class _Comparison:
         left = self._left[done:]
         return replace(
             self._known,
-            uncompared=Cover((*self._kept, *map(span_of, left))).spans,
+            uncompared=Cover((*self._kept, *map(OffsetRange.of_range, left))).ranges,
             uncompared_rows=sum(expected.rows for expected in left),
         )
 

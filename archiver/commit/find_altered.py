@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import Final, TypeAlias
+from typing import Final
 
 from archiver.archive.table_files import TableFile
 from archiver.commit.overlaps import overlapping, place_of_file
@@ -14,11 +14,9 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import lacks_columns
 from catalog.model import file_name
-from catalog.ranges.holes import AlteredRange, Checked, ExpectedRange, Hole
+from catalog.offset_range import OffsetRange
+from catalog.ranges.holes import Checked, ExpectedRange, Hole
 from catalog.ranges.spans import Cover
-
-Span: TypeAlias = tuple[int, int, int]
-"""Partition, start and end."""
 
 _FROM_THE_START: Final = 0
 
@@ -29,7 +27,7 @@ def find_suspects(
     *,
     known: Checked | None = None,
     formats: SegmentFormats = FORMATS,
-) -> tuple[Span, ...]:
+) -> tuple[OffsetRange, ...]:
     """Whole archived ranges, and offsets beyond the archived end, that other engines may have written to since `known`.
 
     Raises StorageError.
@@ -44,11 +42,7 @@ def find_suspects(
     first = _FROM_THE_START if is_compacted else min(file.sequence_number or 0 for file in suspicious)
     newer = [file for file in live.written_since(first) if file_name(file.path) not in own]
     touched = compress(expected, overlapping(expected, map(place_of_file, newer)))
-    return (*map(span_of, touched), *_beyond(newer, archived_ends(expected)))
-
-
-def span_of(one: ExpectedRange | AlteredRange) -> Span:
-    return one.partition, one.start_offset, one.end_offset
+    return (*map(OffsetRange.of_range, touched), *_beyond(newer, archived_ends(expected)))
 
 
 def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
@@ -59,7 +53,7 @@ def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
 
 
 def to_compare(
-    expected: Iterable[ExpectedRange], spans: Iterable[Span], holes: Iterable[Hole]
+    expected: Iterable[ExpectedRange], spans: Iterable[OffsetRange], holes: Iterable[Hole]
 ) -> tuple[list[ExpectedRange], list[ExpectedRange]]:
     """The ranges in `spans` to compare now, and the ranges that wait for holes.
 
@@ -67,17 +61,18 @@ def to_compare(
     """
     cover = Cover(spans)
     broken = {hole.range_id for hole in holes}
-    gaps = Cover((hole.partition, hole.start_offset, hole.end_offset) for hole in holes)
+    gaps = Cover(map(OffsetRange.of_range, holes))
     ready: list[ExpectedRange] = []
     waiting: list[ExpectedRange] = []
     for item in expected:
-        if item.is_intact and item.digest is not None and cover.touches(*span_of(item)):
-            has_hole = item.id in broken or gaps.touches(*span_of(item))
+        offsets = OffsetRange.of_range(item)
+        if item.is_intact and item.digest is not None and cover.touches(offsets):
+            has_hole = item.id in broken or gaps.touches(offsets)
             (waiting if has_hole else ready).append(item)
     return ready, waiting
 
 
-def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[Span, ...]:
+def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[OffsetRange, ...]:
     """A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison."""
     spans = []
     for file in files:
@@ -85,5 +80,5 @@ def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[Span, ...
             low, high = file.partitions.low, file.partitions.high
             partitions = {low, high} | {partition for partition in ends if low <= partition <= high}
             if low == high or file.offsets.high >= max(ends.get(partition, 0) for partition in partitions):
-                spans += [(partition, file.offsets.low, file.offsets.high + 1) for partition in partitions]
+                spans += [OffsetRange(partition, file.offsets.low, file.offsets.high) for partition in partitions]
     return Cover(spans).from_ends(ends)

@@ -15,7 +15,7 @@ import numpy as np
 from pyiceberg.manifest import ManifestContent
 
 from archiver.archive.manifests import manifests_of
-from archiver.commit.find_altered import Span, find_suspects, span_of, to_compare
+from archiver.commit.find_altered import find_suspects, to_compare
 from archiver.commit.known_rows import later_than, sequence_of
 from archiver.commit.snapshot_effects import keeps_rows
 from archiver.commit.table_rows import Offsets, TableRows, file_names
@@ -24,6 +24,7 @@ from archiver.storage.segment import RowRange
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import cut_at, history, is_ours, since
 from catalog.model import TopicRow
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Checked, ExpectedRange, Hole
 from catalog.ranges.spans import Cover
 from catalog.registry import Registry
@@ -95,19 +96,19 @@ def _with_suspects(
     table: ArchiveTable,
     expected: Sequence[ExpectedRange],
     holes: tuple[Hole, ...],
-    suspects: Sequence[Span],
+    suspects: Sequence[OffsetRange],
     *,
     known: Checked | None,
     before: Checked | None,
 ) -> Checked:
     """Altered ranges are compared again unless other engines only added or regrouped rows."""
-    cover = Cover(map(span_of, expected))
-    altered = tuple(item for item in before.altered if cover.touches(*span_of(item))) if before else ()
+    cover = Cover(map(OffsetRange.of_range, expected))
+    altered = tuple(item for item in before.altered if cover.touches(OffsetRange.of_range(item))) if before else ()
     later = None if known is None or known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
     is_settled = later is not None and all(keeps_rows(table.iceberg, snapshot) for snapshot in later)
     spans = Cover(
-        (*suspects, *(before.uncompared if before else ()), *(() if is_settled else map(span_of, altered)))
-    ).spans
+        (*suspects, *(before.uncompared if before else ()), *(() if is_settled else map(OffsetRange.of_range, altered)))
+    ).ranges
     ready, _ = to_compare(expected, spans, holes)
     return Checked(
         snapshot_id=table.snapshot_id,

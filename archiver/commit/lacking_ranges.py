@@ -21,6 +21,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import history, summary_of
 from catalog.iceberg.offsets import decode_ranges
 from catalog.model import new_id
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import Registry
@@ -132,7 +133,7 @@ def _ranges_of_commits(
 ) -> list[StoredRange]:
     """The ranges of retained commits in lacking offsets that `ranges` lack. Their files may be replaced."""
     objects = ObjectStore.of_table(table.iceberg)
-    cover = Cover((item.partition, *item.offsets) for item in ranges)
+    cover = Cover(map(OffsetRange.of_range, ranges))
     more: list[StoredRange] = []
     for snapshot in history(table.iceberg.metadata):
         summary = summary_of(snapshot)
@@ -144,7 +145,7 @@ def _ranges_of_commits(
             for item in ranges_of_commit(snapshot, table, objects, formats) or ()
             if item.partition in lacking
             and item.end_offset > lacking[item.partition].start
-            and not cover.touches(item.partition, item.start_offset, item.end_offset)
+            and not cover.touches(OffsetRange.of_range(item))
         ]
     return more
 

@@ -18,8 +18,7 @@ from typing import Final
 from uuid import UUID
 
 from archiver.audit.checkpoints import load_key
-from archiver.chores.chore import Chore
-from archiver.chores.runner import ChoreObserver, ChoreRunner, ChoreTopic
+from archiver.chores.runner import ChoreRunner, ChoreTopic
 from archiver.chores.tidying import TIDYING
 from archiver.commit.commit_staged import StagedTopic
 from archiver.commit.compare_rows import Allowance
@@ -34,34 +33,34 @@ from archiver.ingest.events import (
     Failed,
     JobEvent,
     JobObserver,
+    JobWaiting,
     RunFinished,
     SchemaChangeWaiting,
     SchemaRegistryDown,
     TableNoted,
     TopicsOpened,
-    Waiting,
 )
 from archiver.ingest.job_servers import JobServers, server_of
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
 from archiver.ingest.task.values import TopicTarget
-from archiver.ingest.topic.acceptance import AcceptedLosses
+from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, AcceptedLosses
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import prefetch
-from archiver.ingest.topic.run import TopicRun
+from archiver.ingest.topic.run import RunTerms, TopicRun
 from archiver.ingest.topic.target import target_of
-from archiver.ingest.waves import Waves
+from archiver.ingest.waves import Waves, WaveSteps
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.options import parse_kafka_options
 from archiver.observer import all_of, ignore
 from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
 from archiver.topics.catalog_upkeep import upkeep_note
 from archiver.topics.engine_limits import exceeded_limits
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
-from archiver.topics.opening import OpenedTopic, open_topic
+from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, open_topic
 from archiver.topics.schema_choice import WaitingChange
 from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
@@ -85,9 +84,8 @@ _LOG = logging.getLogger(__name__)
 class ArchiveJob:
     """Archive `topics`, by default all that `config` selects.
 
-    `engine` is Spark by default. `accept_gaps` records offsets that a log lost as lost; `accept_unreadable` (`run_once`
-    only) those that a leader can't give. `accept_raw` permits archiving without a schema after one existed. `chores`
-    run after commits or between runs.
+    `engine` is Spark by default. The losses that it `accepts` are recorded, `unreadable` ones with `run_once` only.
+    `chores` run after commits or between runs.
     """
 
     def __init__(
@@ -97,23 +95,18 @@ class ArchiveJob:
         observer: JobObserver = ignore,
         *,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
-        accept_gaps: bool = False,
-        accept_unreadable: bool = False,
-        accept_raw: bool = False,
+        accepts: AcceptedLosses = NOTHING_ACCEPTED,
         read_schemas: SchemaReader = TopicSchemas.read_or_recall,
-        chores: Sequence[Chore] = (),
-        chore_observer: ChoreObserver = ignore,
+        chores: ChoreRunner | None = None,
     ) -> None:
         self._config = config
         self._topics = tuple(topics or ())
         self._observer = all_of(observer)
         self._engine = engine
-        self._formats = formats
-        self._acceptance = AcceptedLosses(gaps=accept_gaps, unreadable=accept_unreadable)
-        self._accept_raw = accept_raw
+        self._accepts = accepts
+        self._journal = Journal.of(config)
         self._read_schemas = read_schemas
-        self._chores = ChoreRunner((TIDYING, *chores), chore_observer)
+        self._chores = chores or ChoreRunner((TIDYING,))
         self._opened: dict[str, StagedTopic] = {}
         self._memories: dict[tuple[UUID, UUID | None], TopicMemory] = {}
         self._waits_for: tuple[str, str] | None = None
@@ -138,7 +131,7 @@ class ArchiveJob:
         Few new records wait for `min_file_size` or `max_lag`, except in the first run. Retryable errors end only their
         run. Waits for servers and matching topics. Raises ConfigError.
         """
-        if self._acceptance.unreadable:
+        if self._accepts.unreadable:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
         report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
         self._check()
@@ -210,7 +203,7 @@ class ArchiveJob:
         reason = (on, error.message)
         if reason != self._waits_for:
             self._waits_for = reason
-            self._observer(Waiting(on=on, error=error))
+            self._observer(JobWaiting(on=on, error=error))
 
     @contextmanager
     def _connect(self) -> Iterator[JobServers]:
@@ -254,10 +247,12 @@ class ArchiveJob:
                     run.begin(has_staged=run.opened.topic.id in staged)
             waves = Waves(
                 runs,
-                prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
-                in_thread=connected.catalogs.begin,
-                targets=self._target,
-                engine=lambda: self._engine or connected.engine,
+                WaveSteps(
+                    prefetch=partial(prefetch, catalogs=connected.catalogs, brokers=connected.brokers, stop=stop),
+                    in_thread=connected.catalogs.begin,
+                    target=self._target,
+                    engine=lambda: self._engine or connected.engine,
+                ),
                 settings=self._config.archive,
                 observer=self._observer,
                 stop=stop,
@@ -322,14 +317,10 @@ class ArchiveJob:
         opened = open_topic(
             schemas,
             connected.brokers.described(topic.name),
+            RegisteredTopic(row=known, loaded=loaded, seen=None if known is None else ledgers.take(known)),
+            TopicServers(registry=registry, catalog=connected.catalog, journal=self._journal),
             cluster_id=connected.cluster_id,
-            known=known,
-            registry=registry,
-            catalog=connected.catalog,
-            loaded=loaded,
-            seen=None if known is None else ledgers.take(known),
-            journal=Journal.of(self._config),
-            accept_raw=self._accept_raw,
+            accept_raw=self._accepts.raw,
             notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted
         )
         version = opened.row.schema_version
@@ -372,15 +363,10 @@ class ArchiveJob:
         return TopicRun(
             topic,
             opened,
-            brokers=connected.brokers,
-            registry=connected.registry,
-            catalog=connected.catalog,
+            connected,
             observer=self._observer,
             memory=self._memory(opened),
-            look_every=look_every,
-            acceptance=self._acceptance,
-            formats=self._formats,
-            after_commit=after_commit,
+            terms=RunTerms(look_every=look_every, accepts=self._accepts, after_commit=after_commit),
         )
 
     def _memory(self, opened: OpenedTopic) -> TopicMemory:
@@ -392,7 +378,7 @@ class ArchiveJob:
             run.opened,
             run.config,
             kafka=self._config.kafka,
-            format_=self._formats.written,
+            format_=FORMATS.written,
             pending_bytes=self._config.archive.partition_memory,
         )
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 from archiver.config.model import ArchiveSection
 from archiver.engine.grouped import run_grouped
@@ -29,30 +30,31 @@ from archiver.ingest.topic.run import TopicRun
 _LEAST_BUDGET_SECONDS = 1.0
 
 
-class Waves:
-    """Runs waves until every topic reaches its log end, or `stop`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaveSteps:
+    """The steps of a wave. `prefetch` is for all topics; `in_thread` runs a topic's commit in another thread."""
 
-    `in_thread` runs a topic's commit in another thread.
-    """
+    prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]]
+    in_thread: InThread
+    target: Callable[[TopicRun], TopicTarget]
+    engine: Callable[[], Engine]
+
+
+class Waves:
+    """Runs waves until every topic reaches its log end, or `stop`."""
 
     def __init__(
         self,
         runs: Sequence[TopicRun],
+        steps: WaveSteps,
         *,
-        prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]],
-        in_thread: InThread,
-        targets: Callable[[TopicRun], TopicTarget],
-        engine: Callable[[], Engine],
         settings: ArchiveSection,
         observer: JobObserver,
         stop: threading.Event,
     ) -> None:
         self._runs = runs
         self._left = list(runs)
-        self._prefetch = prefetch
-        self._in_thread = in_thread
-        self._targets = targets
-        self._engine = engine
+        self._steps = steps
         self._settings = settings
         self._observer = observer
         self._stop = stop
@@ -66,7 +68,7 @@ class Waves:
             if not backlogs or self._stop.is_set():
                 break
             wave += 1
-            engine = self._engine()
+            engine = self._steps.engine()
             owners = self._planner.plan(backlogs, self._limits(engine.slots))
             self._observer(WavePlanned(wave=wave, ranges=_by_topic(owners)))
             pass_point(FaultPoint.AFTER_PLAN)
@@ -79,7 +81,9 @@ class Waves:
 
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
         found: dict[TopicRun, tuple[Backlog, ...]] = {}
-        for run, prefetched in self._prefetch([run for run in self._left if not (run.failed or run.is_done)]).items():
+        for run, prefetched in self._steps.prefetch(
+            [run for run in self._left if not (run.failed or run.is_done)]
+        ).items():
             if not self._stop.is_set():
                 with failing(run):
                     found[run] = run.plan(prefetched)
@@ -105,7 +109,7 @@ class Waves:
         left = Counter(run for run, _ in owners)
         outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, around=together)
         # `interrupt_on` only now: `run_grouped` clears earlier interrupts
-        with Commits(self._in_thread) as commits, interrupt_on(self._stop, engine), closing(outcomes):
+        with Commits(self._steps.in_thread) as commits, interrupt_on(self._stop, engine), closing(outcomes):
             for outcome in outcomes:
                 run, one = owners[outcome.index]
                 with failing(run):
@@ -118,7 +122,7 @@ class Waves:
         self, owners: Sequence[tuple[TopicRun, PlannedRange]], shares: Sequence[float], slots: int
     ) -> list[TranslateTask]:
         """Tasks of about one commit interval, each with a share of time and spool."""
-        targets = {run: self._targets(run) for run, _ in owners}
+        targets = {run: self._steps.target(run) for run, _ in owners}
         plan_time_ms = time.time_ns() // 1_000_000
         return [
             TranslateTask(

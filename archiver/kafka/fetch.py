@@ -116,7 +116,7 @@ class PartitionFetcher:
         Raises `LogTruncated` if the log has diverged since `last_epoch`, and `CorruptBatch` after `FETCHES` fetches,
         the last on a new connection.
         """
-        from archiver.kafka.range_reader import read_range
+        from archiver.kafka.range_reader import RangeToRead, read_range
         from archiver.wire import DecodeLimits
 
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
@@ -126,13 +126,15 @@ class PartitionFetcher:
                 lambda offset, *, peek, last_epoch: self.fetch(
                     offset, max_bytes=1 if peek else size, committed=not peek, last_epoch=last_epoch
                 ),
-                start_offset=at,
-                end_offset=end_offset,
-                cut_head=cut_head,
-                limits=limits or DecodeLimits(),
+                RangeToRead(
+                    start_offset=at,
+                    end_offset=end_offset,
+                    cut_head=cut_head,
+                    limits=limits or DecodeLimits(),
+                    last_epoch=last_epoch,
+                ),
                 stall_seconds=self._options.request_timeout / 1000,
                 where={"topic": self._topic, "partition": self._partition},
-                last_epoch=last_epoch,
             )
             try:
                 with closing(pieces):  # type: ignore[type-var]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -45,32 +45,35 @@ class _Piece:
     last: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeToRead:
+    """The batches of [start_offset, end_offset); see `PartitionFetcher.batches`."""
+
+    start_offset: int
+    end_offset: int
+    cut_head: bool = False
+    limits: DecodeLimits = field(default_factory=DecodeLimits)
+    last_epoch: int = -1
+
+
 def read_range(
-    source: Source,
-    *,
-    start_offset: int,
-    end_offset: int,
-    cut_head: bool,
-    limits: DecodeLimits,
-    stall_seconds: float,
-    where: Mapping[str, Any],
-    last_epoch: int = -1,
+    source: Source, span: RangeToRead, *, stall_seconds: float, where: Mapping[str, Any]
 ) -> Iterator[DecodedBatches]:
-    """Fetch and decode [start_offset, end_offset).
+    """Fetch and decode the batches of a range.
 
     Raises what the source raises, `CorruptBatch`, `DataLoss` if the log ends before the range, `LogTruncated` if it
     diverged, and `LeaderSilent` after `stall_seconds` without data.
     """
-    if start_offset >= end_offset:
-        yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
+    if span.start_offset >= span.end_offset:
+        yield decode_batches(b"", start_offset=span.start_offset, end_offset=span.end_offset)
         return
-    fetching = _Fetching(source, end_offset, stall_seconds, where, limits=limits, last_epoch=last_epoch)
+    fetching = _Fetching(source, span, stall_seconds, where)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
         try:
-            piece = fetching.piece(start_offset)  # nothing can be done in the meantime, and most ranges have no other
+            piece = fetching.piece(span.start_offset)  # most ranges have no other
             while True:
                 pending = None if piece.last else pool.submit(fetching.piece, piece.next_offset)
-                yield from _decode(piece, end_offset, cut_head=cut_head, limits=limits, where=where)
+                yield from _decode(piece, span, where)
                 if pending is None:
                     return
                 piece = pending.result()
@@ -78,9 +81,7 @@ def read_range(
             fetching.stop.set()
 
 
-def _decode(
-    piece: _Piece, end_offset: int, *, cut_head: bool, limits: DecodeLimits, where: Mapping[str, Any]
-) -> Iterator[DecodedBatches]:
+def _decode(piece: _Piece, span: RangeToRead, where: Mapping[str, Any]) -> Iterator[DecodedBatches]:
     data, aborted, at = memoryview(piece.fetched.data), piece.fetched.aborted, piece.start_offset
     while True:
         try:
@@ -88,16 +89,16 @@ def _decode(
                 data,
                 aborted=aborted,
                 start_offset=at,
-                end_offset=end_offset,
-                cut_head=cut_head,
-                limits=limits,
+                end_offset=span.end_offset,
+                cut_head=span.cut_head,
+                limits=span.limits,
                 keep_sound=True,
             )
         except CorruptBatch as error:
             raise CorruptBatch(error.message, **where, **error.context) from error
         data, aborted, at = data[decoded.consumed :], decoded.open_transactions, decoded.next_offset
         if decoded.complete or at >= piece.next_offset:
-            yield decoded if not piece.last else replace(decoded, next_offset=max(at, end_offset), complete=True)
+            yield decoded if not piece.last else replace(decoded, next_offset=max(at, span.end_offset), complete=True)
             return
         yield decoded
         if decoded.error is not None:
@@ -105,22 +106,13 @@ def _decode(
 
 
 class _Fetching:
-    def __init__(
-        self,
-        source: Source,
-        end_offset: int,
-        stall_seconds: float,
-        where: Mapping[str, Any],
-        *,
-        limits: DecodeLimits,
-        last_epoch: int,
-    ) -> None:
+    def __init__(self, source: Source, span: RangeToRead, stall_seconds: float, where: Mapping[str, Any]) -> None:
         self._source = source
-        self._inflater = Inflater(limit=limits.batch)
-        self._end_offset = end_offset
+        self._inflater = Inflater(limit=span.limits.batch)
+        self._end_offset = span.end_offset
         self._stall_seconds = stall_seconds
         self._where = where
-        self._last_epoch = last_epoch
+        self._last_epoch = span.last_epoch
         self.stop = threading.Event()
 
     def piece(self, offset: int) -> _Piece:

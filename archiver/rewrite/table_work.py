@@ -10,6 +10,7 @@ from archiver.archive.table_files import ManifestReader
 from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.storage.journal import Journal, TableJournal
+from archiver.storage.journal_memory import JournalMemory
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
@@ -24,12 +25,19 @@ class TableWork:
     journal: TableJournal
 
     @classmethod
-    def of(cls, config: Config, table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> Self:
+    def of(
+        cls,
+        config: Config,
+        table: ArchiveTable,
+        registry: Registry,
+        catalog: TableCatalog,
+        memory: JournalMemory | None = None,
+    ) -> Self:
         return cls(
             registry=registry,
             catalog=catalog,
             manifests=ManifestReader(cache=PlanCache.below(config.archive.spool)),
-            journal=Journal.of(config).of_table(table),
+            journal=Journal.of(config, memory).of_table(table),
         )
 
     def trail(self, topic: TopicRow) -> AuditTrail:

@@ -6,6 +6,7 @@ __all__ = [
     "file_names",
     "formats",
     "journal",
+    "journal_memory",
     "journal_sums",
     "journal_survey",
     "objects",

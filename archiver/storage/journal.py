@@ -16,6 +16,7 @@ from uuid import UUID
 from archiver.config import AuditSection, Config
 from archiver.errors import ConfigError, StorageDenied
 from archiver.storage.journal_commits import READERS, JournalCommits, agreeing, readable
+from archiver.storage.journal_memory import JournalMemory
 from archiver.storage.journal_sums import LEAST_SUMMED, SETTLED_SECONDS, JournalSummer, JournalSums
 from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
@@ -59,20 +60,27 @@ class Journal:
     root: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
     audit: AuditSection = field(default_factory=AuditSection)
+    memory: JournalMemory = field(default_factory=JournalMemory, compare=False)
 
     @classmethod
-    def of(cls, config: Config) -> Self:
-        section = config.archive
+    def of(cls, config: Config, memory: JournalMemory | None = None) -> Self:
+        section, memory = config.archive, memory or JournalMemory()
         if section.journal is None:
-            return cls()
+            return cls(memory=memory)
         objects = ObjectStore.of({**config.catalog, **section.journal_properties})
-        return cls(root=section.journal, objects=objects, audit=config.audit)
+        return cls(root=section.journal, objects=objects, audit=config.audit, memory=memory)
 
     def named(self, table: str, uuid: UUID) -> TableJournal:
         folder = None if self.root is None else f"{self.root}/{table}/{uuid}"
         trail = None if self.root is None else f"{self.root}/{AUDIT}/{table}/{uuid}"
         return TableJournal(
-            root=self.root, folder=folder, objects=self.objects, uuid=uuid, trail=trail, audit=self.audit
+            root=self.root,
+            folder=folder,
+            objects=self.objects,
+            uuid=uuid,
+            trail=trail,
+            audit=self.audit,
+            memory=self.memory,
         )
 
     def knows(self, table: str) -> bool:
@@ -107,6 +115,7 @@ class TableJournal:
     uuid: UUID | None = None
     trail: str | None = None
     audit: AuditSection = field(default_factory=AuditSection)
+    memory: JournalMemory = field(default_factory=JournalMemory, compare=False)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
         """Write missing versions, before rows are written with them.
@@ -263,7 +272,12 @@ class TableJournal:
         if self.folder is None:
             return JournalSums()
         summer = JournalSummer(
-            commits=self.commits, least=least, settled_seconds=settled_seconds, dry_run=dry_run, is_over=is_over
+            commits=self.commits,
+            memory=self.memory,
+            least=least,
+            settled_seconds=settled_seconds,
+            dry_run=dry_run,
+            is_over=is_over,
         )
         return summer.run()
 

@@ -27,6 +27,7 @@ from archiver.storage.journal_commits import (
     in_parts,
     readable,
 )
+from archiver.storage.journal_memory import JournalMemory
 from catalog.iceberg.deletion_gate import OwnFolder
 from catalog.journal_entries import JournaledCommit
 from catalog.journal_summaries import CommitEntry, JournalSummary
@@ -44,9 +45,6 @@ REFUSALS: Final = 16
 
 _LOG = logging.getLogger(__name__)
 _COMMIT: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})")
-_REFUSING: Final[set[str]] = set()
-"""Folders in which this process no longer tries to remove objects, because the store refuses it."""
-_SAID: Final[set[str]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +74,7 @@ class JournalSummer:
     """
 
     commits: JournalCommits
+    memory: JournalMemory = field(default_factory=JournalMemory)
     least: int = LEAST_SUMMED
     settled_seconds: float = SETTLED_SECONDS
     dry_run: bool = False
@@ -175,7 +174,7 @@ class JournalSummer:
                 refused += [outcome for outcome in outcomes if isinstance(outcome, StorageError)]
                 pass_point(JournalPoint.ENTRIES_REMOVED)
                 if len(refused) > REFUSALS:
-                    _REFUSING.add(self.commits.folder)
+                    self.memory.refusing.add(self.commits.folder)
                     break
         self._kept += len(refused) + len(group) - tried
         if refused:
@@ -195,9 +194,9 @@ class JournalSummer:
         for summary in summaries:
             suspects = [item for item in objects if item.object.path not in summed and _may_have(summary, item)]
             inside |= {suspect.object.path: suspect for suspect in suspects}
-            if suspects and self.commits.folder not in _REFUSING and not self.is_over():
+            if suspects and self.commits.folder not in self.memory.refusing and not self.is_over():
                 summed |= self._remove_summed(suspects, summary)
-        if self.commits.folder in _REFUSING:
+        if self.commits.folder in self.memory.refusing:
             self._kept += len(inside.keys() - summed)
             summed |= inside.keys()
         return [item for item in objects if item.object.path not in summed]
@@ -224,7 +223,7 @@ class JournalSummer:
                 self._removed += len(contained)
             else:
                 self._remove(contained)
-            if self.commits.folder in _REFUSING:
+            if self.commits.folder in self.memory.refusing:
                 break
         return summed
 
@@ -234,8 +233,8 @@ class JournalSummer:
 
     def _say(self, refused: StorageError) -> None:
         folder = self.commits.folder
-        if folder not in _SAID:
-            _SAID.add(folder)
+        if folder not in self.memory.logged:
+            self.memory.logged.add(folder)
             _LOG.warning(
                 "%s: entries of the journal are summed up, and the store doesn't let the single objects go (%d by now)."
                 " They do no harm, but the journal takes longer to list: %s",

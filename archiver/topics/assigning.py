@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self, TypedDict
+from typing import Self
 
 from archiver.files.unapproved import WaitingMapping
 from archiver.schemas import mapping_options
@@ -13,30 +13,16 @@ from archiver.topics.schema_choice import OnSchemaChange, SchemaChoice, choose_v
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from catalog.registry.ledger import refuse_raw, unchanged_columns
+from catalog.registry.ledger import DeclaredColumns, refuse_raw, unchanged_columns
 from catalog.registry.ledger_rows import SeenLedger
-from schema_mapping.columns.options import MappingOptions
-from schema_mapping.field_ids import Assignment, assign
+from schema_mapping.field_ids import Assignment
 from schema_mapping.row import PartitionSource
-from schema_mapping.value_format import DeclaredSchema
 
 
-class Columns(TypedDict):
-    """For assigning columns."""
-
-    key: DeclaredSchema | None
-    value: DeclaredSchema | None
-    options: MappingOptions
-    partition_source: PartitionSource
-
-
-def columns_of(schemas: TopicSchemas, source: PartitionSource) -> Columns:
-    return {
-        "key": schemas.key,
-        "value": schemas.value,
-        "options": mapping_options(schemas.config),
-        "partition_source": source,
-    }
+def columns_of(schemas: TopicSchemas, source: PartitionSource) -> DeclaredColumns:
+    return DeclaredColumns(
+        key=schemas.key, value=schemas.value, options=mapping_options(schemas.config), partition_source=source
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +32,7 @@ class ColumnAssigner:
     topic: TopicRow
     schemas: TopicSchemas
     registry: Registry
-    columns: Columns
+    columns: DeclaredColumns
     accept_raw: bool = False
 
     @classmethod
@@ -70,7 +56,7 @@ class ColumnAssigner:
     def assign(self, table: ArchiveTable | None, *, expected: Assignment | None = None) -> Assignment:
         """Raises like `assign_columns`."""
         return self.registry.ledger.assign(
-            self.topic, table=table, expected=expected, accept_raw=self.accept_raw, **self.columns
+            self.topic, self.columns, table=table, expected=expected, accept_raw=self.accept_raw
         )
 
     def choose(self, table: ArchiveTable, seen: SeenLedger | None = None, *, keeps: bool = True) -> SchemaChoice:
@@ -82,7 +68,7 @@ class ColumnAssigner:
             seen = self.registry.ledger.read_together([self.topic]).get(self.topic.id)
         if seen is None or not seen.state.versions:
             return SchemaChoice(in_force=self.assign(table))
-        unchanged = unchanged_columns(seen, table=table, accept_raw=self.accept_raw, **self.columns)
+        unchanged = unchanged_columns(seen, self.columns, table=table, accept_raw=self.accept_raw)
         if unchanged is not None:
             choice = SchemaChoice(in_force=unchanged)
         else:
@@ -94,9 +80,9 @@ class ColumnAssigner:
     def _choose_changed(self, table: ArchiveTable, seen: SeenLedger, *, keeps: bool) -> SchemaChoice:
         state = seen.state.at_least(table.last_column_id)
         if not self.accept_raw:
-            refuse_raw(self.topic, state, key=self.columns["key"], value=self.columns["value"])
+            refuse_raw(self.topic, state, self.columns)
         self.registry.ledger.check_table(self.topic, table)
-        candidate = assign(state, now=seen.now if keeps else None, **self.columns)
+        candidate = self.columns.assign(state, now=seen.now if keeps else None)
         if not candidate.is_new:
             return SchemaChoice(in_force=self.assign(table, expected=candidate) if keeps else candidate)
         return choose_version(

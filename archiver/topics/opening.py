@@ -69,47 +69,61 @@ class OpenedTopic:
         return replace(self, key_envelope=key, value_envelope=value, waiting_mapping=waiting)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredTopic:
+    """A topic's row, if there is one, with its table (or error) and ledger if they were read ahead."""
+
+    row: TopicRow | None
+    loaded: Future[ArchiveTable | None] | None = None
+    seen: SeenLedger | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicServers:
+    """Where a topic, its table and its journal are kept."""
+
+    registry: Registry
+    catalog: TableCatalog
+    journal: Journal
+
+
 def open_topic(
     schemas: TopicSchemas,
     described: TopicDescription,
+    known: RegisteredTopic,
+    servers: TopicServers,
     *,
     cluster_id: str,
-    known: TopicRow | None,
-    registry: Registry,
-    catalog: TableCatalog,
-    journal: Journal,
-    loaded: Future[ArchiveTable | None] | None = None,
-    seen: SeenLedger | None = None,
     accept_raw: bool = False,
     notes_hold: bool = False,
 ) -> OpenedTopic:
     """Register the topic, assign its columns, and load or make its table.
 
-    `loaded` (table or error) and `seen` (ledger) were read ahead. `notes_hold` audits whether the configuration holds
-    the topic. An empty table made for the topic is adopted (docs/adr/0079-tables-without-staged-creation.md).
+    `notes_hold` audits whether the configuration holds the topic. An empty table made for the topic is adopted
+    (docs/adr/0079-tables-without-staged-creation.md).
 
     Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is partitioned
     differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`.
     """
-    config = schemas.config
-    if known is not None:
-        check_topic_id(config.name, archived=known.topic_id, found=described.topic_id)
-    topic = known
+    config, registry, catalog = schemas.config, servers.registry, servers.catalog
+    if known.row is not None:
+        check_topic_id(config.name, archived=known.row.topic_id, found=described.topic_id)
+    topic, seen = known.row, known.seen
     if topic is None or (topic.topic_id, topic.table) != (described.topic_id, config.table):
         topic = registry.topics.register(
             cluster_id=cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
-    load = loaded.result if loaded is not None and topic == known else None
-    table, adopts = _find(topic, config, registry, catalog, journal, load=load)
+    load = known.loaded.result if known.loaded is not None and topic == known.row else None
+    table, adopts = _find(topic, config, servers, load=load)
     if table is not None:
-        if seen is None or topic != known or seen.table_uuid != table.uuid:
+        if seen is None or topic != known.row or seen.table_uuid != table.uuid:
             registry.ledger.check_table(topic, table)
         check_partitioning(config, table)
     assigner = ColumnAssigner.of(topic, schemas, registry, table, accept_raw=accept_raw)
     if table is None:
         choice = SchemaChoice(in_force=assigner.assign(None))
     else:
-        choice = assigner.choose(table, seen if topic == known else None)
+        choice = assigner.choose(table, seen if topic == known.row else None)
     assignment = choice.in_force
     pass_point(FaultPoint.AFTER_ASSIGN)
     filters = bloom_columns(config, assignment, None if table is None else table.schema)
@@ -132,7 +146,7 @@ def open_topic(
         assigner = ColumnAssigner.of(topic, schemas, registry, table, accept_raw=accept_raw)
         choice = assigner.choose(table)
         assignment = choice.in_force
-    kept = journal.of_table(table)
+    kept = servers.journal.of_table(table)
     newest = max(assignment.state.versions, key=lambda each: each.version)
     kept.keep_schemas(topic, registry, newest=newest.version)
     AuditTrail(topic=topic, journal=kept, registry=registry).begin(
@@ -203,16 +217,15 @@ def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
 def _find(
     topic: TopicRow,
     config: TopicConfig,
-    registry: Registry,
-    catalog: TableCatalog,
-    journal: Journal,
+    servers: TopicServers,
     *,
     load: Callable[[], ArchiveTable | None] | None,
 ) -> tuple[ArchiveTable | None, bool]:
+    registry = servers.registry
     try:
-        return identified(topic, registry, lambda: load_or_recall(topic, registry, catalog, load=load)), False
+        return identified(topic, registry, lambda: load_or_recall(topic, registry, servers.catalog, load=load)), False
     except NotOurTable as error:
-        if not may_adopt(topic, error, registry, journal):
+        if not may_adopt(topic, error, registry, servers.journal):
             raise
         return None, True
     except CatalogRefused as error:

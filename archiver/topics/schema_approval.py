@@ -12,7 +12,6 @@ from catalog.model import TopicRow
 from catalog.registry import Registry
 from schema_mapping.columns.compatibility import broken_rules
 from schema_mapping.columns.evolution import Change
-from schema_mapping.field_ids import assign
 from schema_mapping.row import row_mapping_from_text
 
 
@@ -57,7 +56,7 @@ def approve_change(
     seen = registry.ledger.read_together([row])[row.id]
     newest = seen.state.versions[-1]
     columns = columns_of(schemas, row_mapping_from_text(newest.mapping).partition_source)
-    candidate = assign(seen.state, now=seen.now, **columns)
+    candidate = columns.assign(seen.state, now=seen.now)
     breaking = tuple(broken.change for broken in broken_rules(candidate.changes))
     approval = Approval(
         topic=row.topic,

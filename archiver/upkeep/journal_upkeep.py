@@ -62,7 +62,7 @@ class SumJournals:
         try:
             sums = journal.sum_up(least=LEAST, settled_seconds=seconds, dry_run=self.dry_run)
             if not self.dry_run and journal.trail is not None:
-                trail = TrailFolder(path=journal.trail, objects=journal.objects)
+                trail = TrailFolder(path=journal.trail, objects=journal.objects, logged=journal.memory.logged)
                 packed = trail.pack(through=trail.listed().last - SETTLED_ENTRIES)
         except ContextError as failure:
             error = failure

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from catalog.account.interval import NO_RECORDS, Interval, merged
-from catalog.account.offset_range import OffsetRange, clusters, covers_exactly
 from catalog.digests import add_digests, subtract_digest
+from catalog.offset_range import OffsetRange, clusters, covers_exactly
 from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange, hull
+from catalog.offset_range import OffsetRange, hull
 
 
 class IntervalChains:

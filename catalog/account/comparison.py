@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from catalog.account.interval import Interval, merged
-from catalog.account.offset_range import OffsetRange, clusters, covers_exactly, hull
+from catalog.offset_range import OffsetRange, clusters, covers_exactly, hull
 from catalog.ranges.stored_ranges import StoredRange
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
-from catalog.account.offset_range import OffsetRange, hull
 from catalog.digests import add_digests, digest_text
+from catalog.offset_range import OffsetRange, hull
 from catalog.ranges.stored_ranges import StoredRange
 
 NO_RECORDS: Final = digest_text(0)

@@ -18,9 +18,7 @@ from catalog.iceberg.offsets import encode_offsets
 from catalog.iceberg.producers import merge_append
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo, PartitionOffset
-
-Span: TypeAlias = tuple[int, int, int]
-"""Partition, start and end of offsets, half open."""
+from catalog.offset_range import OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +31,9 @@ class Refill:
     commit_id: str
     parent: int | None
     files: tuple[DataFileInfo, ...] = ()
-    refilled: tuple[Span, ...] = ()
-    erased: tuple[Span, ...] = ()
-    lost: tuple[Span, ...] = ()
+    refilled: tuple[OffsetRange, ...] = ()
+    erased: tuple[OffsetRange, ...] = ()
+    lost: tuple[OffsetRange, ...] = ()
     heals: bool = True
     offsets: Mapping[int, PartitionOffset] = field(default_factory=dict)
 
@@ -97,14 +95,14 @@ def _told(refill: Refill) -> str:
     return json.dumps({name: _edges(spans) for name, spans in parts.items() if spans}, separators=(",", ":"))
 
 
-def _edges(spans: Sequence[Span]) -> dict[str, list[int]]:
+def _edges(ranges: Sequence[OffsetRange]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for partition, start, end in sorted(spans):
-        edges = found.setdefault(str(partition), [])
-        if edges and edges[-1] == start:
-            edges[-1] = end
+    for offsets in sorted(ranges):
+        edges = found.setdefault(str(offsets.partition), [])
+        if edges and edges[-1] == offsets.first:
+            edges[-1] = offsets.end
         else:
-            edges.extend((start, end))
+            edges.extend((offsets.first, offsets.end))
     return found
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from catalog.ranges.spans import uncovered
+from catalog.offset_range import OffsetRange
+from catalog.ranges.spans import by_partition, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
 
@@ -74,23 +75,21 @@ class AlteredRange:
 class Checked:
     """Holes and altered ranges in one snapshot; without both a table is as archived.
 
-    `uncompared` spans (partition, start, end) may lie beyond the archived end, `uncompared_rows` don't. Nothing before
-    `unseen_before` was visible. `sequence` is 0 if unknown.
+    `uncompared` offsets may lie beyond the archived end, `uncompared_rows` don't. Nothing before `unseen_before` was
+    visible. `sequence` is 0 if unknown.
     """
 
     snapshot_id: int | None
     holes: tuple[Hole, ...] = ()
     altered: tuple[AlteredRange, ...] = ()
-    uncompared: tuple[tuple[int, int, int], ...] = ()
+    uncompared: tuple[OffsetRange, ...] = ()
     uncompared_rows: int = 0
     unseen_before: int | None = None
     sequence: int = 0
 
-    def without(self, spans: Iterable[tuple[int, int, int]]) -> Self:
-        """With these spans (partition, start, end) as archived."""
-        gone: dict[int, list[tuple[int, int]]] = {}
-        for partition, start, end in spans:
-            gone.setdefault(partition, []).append((start, end))
+    def without(self, ranges: Iterable[OffsetRange]) -> Self:
+        """With these offsets as archived."""
+        gone = by_partition(ranges)
         return replace(
             self,
             altered=tuple(
@@ -99,9 +98,9 @@ class Checked:
                 if uncovered([(each.start_offset, each.end_offset)], gone.get(each.partition, ()))
             ),
             uncompared=tuple(
-                (partition, *left)
-                for partition, start, end in self.uncompared
-                for left in uncovered([(start, end)], gone.get(partition, ()))
+                OffsetRange.half_open(offsets.partition, *left)
+                for offsets in self.uncompared
+                for left in uncovered([(offsets.first, offsets.end)], gone.get(offsets.partition, ()))
             ),
         )
 
@@ -109,7 +108,7 @@ class Checked:
         found = {"snapshot_id": self.snapshot_id, "holes": [asdict(each) for each in self.holes]}
         more: dict[str, Any] = {
             "altered": [asdict(each) for each in self.altered],
-            "uncompared": [list(each) for each in self.uncompared],
+            "uncompared": [[offsets.partition, offsets.first, offsets.end] for offsets in self.uncompared],
             "uncompared_rows": self.uncompared_rows,
             "unseen_before": self.unseen_before,
             "sequence": self.sequence,
@@ -122,7 +121,11 @@ class Checked:
             snapshot_id=value["snapshot_id"],
             holes=tuple(Hole(**each) for each in value["holes"]),
             altered=tuple(AlteredRange(**each) for each in value.get("altered", ())),
-            uncompared=tuple((partition, start, end) for partition, start, end in value.get("uncompared", ())),
+            uncompared=tuple(
+                OffsetRange.half_open(partition, start, end)
+                for partition, start, end in value.get("uncompared", ())
+                if start < end
+            ),
             uncompared_rows=value.get("uncompared_rows", 0),
             unseen_before=value.get("unseen_before"),
             sequence=value.get("sequence", 0),

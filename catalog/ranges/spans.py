@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+
+from catalog.offset_range import OffsetRange
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -34,36 +37,48 @@ def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]
     return found
 
 
+def by_partition(ranges: Iterable[OffsetRange]) -> dict[int, list[tuple[int, int]]]:
+    """The ranges as half-open spans, by partition."""
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for offsets in ranges:
+        spans[offsets.partition].append((offsets.first, offsets.end))
+    return spans
+
+
 class Cover:
     """Joined spans by partition, for fast overlap tests."""
 
-    def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
-        """`spans` are (partition, start, end)."""
-        found: dict[int, list[tuple[int, int]]] = {}
-        for partition, start, end in spans:
-            found.setdefault(partition, []).append((start, end))
-        self._spans = {partition: joined(those) for partition, those in found.items()}
+    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
+        self._spans = {partition: joined(spans) for partition, spans in by_partition(ranges).items()}
         self._starts = {partition: [start for start, _ in those] for partition, those in self._spans.items()}
 
-    def touches(self, partition: int, start: int, end: int) -> bool:
-        if start >= end or partition not in self._spans:
+    def touches(self, offsets: OffsetRange) -> bool:
+        partition = offsets.partition
+        if partition not in self._spans:
             return False
-        # The last span that starts before `end` has the highest end of all that do.
-        place = bisect_right(self._starts[partition], end - 1)
-        return place > 0 and self._spans[partition][place - 1][1] > start
+        # The last span that starts before the range's end has the highest end of all that do.
+        place = bisect_right(self._starts[partition], offsets.last)
+        return place > 0 and self._spans[partition][place - 1][1] > offsets.first
 
-    def beyond(self, spans: Iterable[tuple[int, int, int]]) -> bool:
+    def beyond(self, ranges: Iterable[OffsetRange]) -> bool:
         """Whether some of their offsets are outside the cover."""
-        return any(uncovered([(start, end)], self._spans.get(partition, ())) for partition, start, end in spans)
+        return any(
+            uncovered([(offsets.first, offsets.end)], self._spans.get(offsets.partition, ())) for offsets in ranges
+        )
 
-    def from_ends(self, ends: Mapping[int, int]) -> tuple[tuple[int, int, int], ...]:
+    def from_ends(self, ends: Mapping[int, int]) -> tuple[OffsetRange, ...]:
         """The cover from each partition's end on, all of a partition without an end."""
         return tuple(
-            (partition, max(start, ends.get(partition, start)), end)
-            for partition, start, end in self.spans
-            if end > ends.get(partition, start)
+            OffsetRange(offsets.partition, max(offsets.first, ends.get(offsets.partition, 0)), offsets.last)
+            for offsets in self.ranges
+            if offsets.last >= ends.get(offsets.partition, 0)
         )
 
     @property
-    def spans(self) -> tuple[tuple[int, int, int], ...]:
-        return tuple((partition, *span) for partition, those in sorted(self._spans.items()) for span in those)
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """The offsets in as few ranges as possible, in order."""
+        return tuple(
+            OffsetRange.half_open(partition, start, end)
+            for partition, spans in sorted(self._spans.items())
+            for start, end in spans
+        )

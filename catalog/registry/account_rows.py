@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from catalog.account import acts
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange
 from catalog.model import TopicRow
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.rewrite import RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange

@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 
 from catalog.digests import add_digests
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import account_rows, file_rows, topics
@@ -153,11 +154,11 @@ def record_refill(
     replaced: Mapping[str, Sequence[TranslatedRange]],
     accepted: Sequence[Acceptance],
     commit_id: str,
-    whole: Sequence[tuple[int, int, int]] = (),
+    whole: Sequence[OffsetRange] = (),
 ) -> None:
     """Record a refill: ranges (by id) in other files, and rows that stay gone. Forgets the last check.
 
-    `whole` spans (partition, start, end) came back entirely.
+    `whole` offsets came back entirely.
     """
     topics.lock(connection, topic)
     for range_id, ranges in replaced.items():

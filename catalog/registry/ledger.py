@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from catalog.errors import ColumnsMoved, RegistryBehind, WouldBecomeRaw
@@ -22,15 +24,35 @@ if TYPE_CHECKING:
     from schema_mapping.value_format import DeclaredSchema
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredColumns:
+    """What a topic's columns are assigned by. None stands for keys or values without a schema."""
+
+    key: DeclaredSchema | None
+    value: DeclaredSchema | None
+    options: MappingOptions | None = None
+    partition_source: PartitionSource = "nested"
+
+    def assign(self, state: LedgerState, *, now: datetime | None) -> Assignment:
+        """Call `schema_mapping.field_ids.assign`."""
+        from schema_mapping.field_ids import assign
+
+        return assign(
+            state,
+            key=self.key,
+            value=self.value,
+            options=self.options,
+            partition_source=self.partition_source,
+            now=now,
+        )
+
+
 def assign_columns(
     connection: Connection,
     topic: TopicRow,
+    columns: DeclaredColumns,
     *,
-    key: DeclaredSchema | None,
-    value: DeclaredSchema | None,
     table: ArchiveTable | None,
-    options: MappingOptions | None = None,
-    partition_source: PartitionSource = "nested",
     accept_raw: bool = False,
     expected: Assignment | None = None,
 ) -> Assignment:
@@ -39,19 +61,15 @@ def assign_columns(
     New ids follow the table's last column id. Raises RegistryBehind for another or newer table, WouldBecomeRaw if a
     schema is gone (unless `accept_raw`), ColumnsMoved if a new version differs from `expected`: then nothing is stored.
     """
-    from schema_mapping.field_ids import assign
-
     seen = ledger_rows.read_locked(connection, topic)
     before = seen.state
     if table is None or seen.table_uuid != table.uuid:
         topics.check_table(connection, topic, table.uuid if table else None)
     _check_not_newer(topic, table, before)
     if not accept_raw:
-        refuse_raw(topic, before, key=key, value=value)
+        refuse_raw(topic, before, columns)
     reserved = before.at_least(table.last_column_id) if table else before
-    assignment = assign(
-        reserved, key=key, value=value, options=options, partition_source=partition_source, now=seen.now
-    )
+    assignment = columns.assign(reserved, now=seen.now)
     if expected is not None and assignment.is_new and not _same_version(assignment, expected):
         raise ColumnsMoved(
             "another process made a schema version of the topic. The next run looks at the schema again",
@@ -70,35 +88,24 @@ def _same_version(assignment: Assignment, expected: Assignment) -> bool:
 
 
 def unchanged_columns(
-    seen: SeenLedger,
-    *,
-    key: DeclaredSchema | None,
-    value: DeclaredSchema | None,
-    table: ArchiveTable,
-    options: MappingOptions | None = None,
-    partition_source: PartitionSource = "nested",
-    accept_raw: bool = False,
+    seen: SeenLedger, columns: DeclaredColumns, *, table: ArchiveTable, accept_raw: bool = False
 ) -> Assignment | None:
     """The result of `assign_columns` if nothing must be stored, without a lock.
 
     None if it would store or refuse: then call it.
     """
-    from schema_mapping.field_ids import assign
-
     state = seen.state
     if seen.table_uuid != table.uuid or table.ledger_version > state.newest or table.last_column_id > state.last_id:
         return None
-    if not accept_raw and becomes_raw(state, key=key, value=value) is not None:
+    if not accept_raw and becomes_raw(state, columns) is not None:
         return None
-    found = assign(state, key=key, value=value, options=options, partition_source=partition_source, now=seen.now)
-    return found if found.state == state else None
+    assignment = columns.assign(state, now=seen.now)
+    return assignment if assignment.state == state else None
 
 
-def refuse_raw(
-    topic: TopicRow, state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None
-) -> None:
+def refuse_raw(topic: TopicRow, state: LedgerState, columns: DeclaredColumns) -> None:
     """Raise WouldBecomeRaw if keys or values would lose their schema."""
-    in_force, part = state.in_force, becomes_raw(state, key=key, value=value)
+    in_force, part = state.in_force, becomes_raw(state, columns)
     if in_force is not None and part is not None:
         raise WouldBecomeRaw(
             f"the topic's {part}s are archived with a schema, and its section of the configuration names none: from"
@@ -110,7 +117,7 @@ def refuse_raw(
         )
 
 
-def becomes_raw(state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None) -> str | None:
+def becomes_raw(state: LedgerState, columns: DeclaredColumns) -> str | None:
     """`key` or `value` if it would lose its schema, else None."""
     from schema_mapping.raw_mapping import RAW_FORMAT
     from schema_mapping.row import part_formats
@@ -118,7 +125,7 @@ def becomes_raw(state: LedgerState, *, key: DeclaredSchema | None, value: Declar
     if state.in_force is None:
         return None
     formats = part_formats(state.in_force.mapping)
-    declared = (("key", key), ("value", value))
+    declared = (("key", columns.key), ("value", columns.value))
     return next((part for part, schema in declared if schema is None and formats[part] != RAW_FORMAT), None)
 
 

@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Final
 
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange, clusters, hull
 from catalog.model import TopicRow
+from catalog.offset_range import OffsetRange, clusters, hull
 from catalog.ranges.spans import Cover
 from catalog.registry import account_rows, file_rows
 from catalog.registry.postgres import Connection
@@ -95,8 +95,7 @@ def _closed(
 
 
 def _joined(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    spans = Cover((part.partition, part.first, part.last + 1) for part in offsets).spans
-    return tuple(OffsetRange.half_open(*span) for span in spans)
+    return Cover(offsets).ranges
 
 
 def _recorded(

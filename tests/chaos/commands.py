@@ -13,7 +13,7 @@ from archiver.records.where import Where
 from archiver.storage.journal import Journal, TableJournal
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import TopicCompaction
-from archiver.upkeep.erase.job import Erase
+from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.orphans.report import TopicOrphans
@@ -24,11 +24,11 @@ from archiver.upkeep.refill.report import RefillReport
 from archiver.upkeep.repartition import Repartitioned, repartition
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.reprocess.report import ReprocessReport
-from archiver.upkeep.retire.cut import Limits
-from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.cut import RetireLimits
+from archiver.upkeep.retire.job import Expire, ExpireOptions
 from archiver.upkeep.retire.report import TopicRetired
-from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.job import Verify, VerifyOptions
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.iceberg.table_catalog import TableCatalog
 from tests.support.archive.job_runs import without_registry
 from tests.support.engine.inline_engine import InlineEngine
@@ -63,15 +63,15 @@ class Commands:
     def repartition(self) -> Repartitioned:
         return repartition(self.config, self.topic)
 
-    def expire(self, limits: Limits | None, *, rows: bool = False) -> TopicRetired:
-        job = Expire(self.config, (self.topic,), limits=limits, rows=rows, engine=InlineEngine())
+    def expire(self, limits: RetireLimits | None, *, rows: bool = False) -> TopicRetired:
+        job = Expire(self.config, (self.topic,), limits=limits, options=ExpireOptions(rows=rows), engine=InlineEngine())
         (done,) = job.run().topics
         return done
 
     def erase(self, where: str | None) -> EraseReport:
         """Erase matching records; without `where` finish open erasures."""
         condition = None if where is None else Where.parse(where)
-        return Erase(self.config, self.topic, condition, engine=InlineEngine(), clock=later).run()
+        return Erase(self.config, self.topic, condition, engine=InlineEngine(), options=EraseOptions(clock=later)).run()
 
     def refill(self, **accepts: bool) -> RefillReport:
         return RefillJob(self.config, self.topic, engine=InlineEngine(), **accepts).run()
@@ -95,8 +95,13 @@ class Commands:
         journal: TableJournal = Journal.of(self.config).of_table(table)
         return journal.sum_up(settled_seconds=-60.0)
 
-    def verify(self, *, asks_registry: bool = True) -> TopicReport:
-        job = Verify(self.config, [self.topic], engine=InlineEngine(), asks_registry=asks_registry, resumes=False)
+    def verify(self, *, asks_registry: bool = True) -> VerifiedTopic:
+        job = Verify(
+            self.config,
+            [self.topic],
+            engine=InlineEngine(),
+            options=VerifyOptions(asks_registry=asks_registry, resumes=False),
+        )
         report = job.run()
         for failed in report.failed:
             raise failed.error

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from archiver.config import load_config
-from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.job import Verify, VerifyOptions
+from archiver.upkeep.verify.report import VerifiedTopic
 from tests.support.archive.injuries import INJURIES
 from tests.support.archive.job_runs import archive_once, numbered
 from tests.support.archive.patient import healed
@@ -25,14 +25,14 @@ SEED = int(os.environ.get("SEED", "1"))
 OUT = os.environ.get("OUT")
 
 
-def verified(config: Path, topic: str) -> TopicReport:
-    report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
+def verified(config: Path, topic: str) -> VerifiedTopic:
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False)).run()
     assert not report.failed, report.failed
     return report.topics[0]
 
 
 def found_in(config: Path, topic: str) -> set[str]:
-    report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False)).run()
     faults = {str(fault.kind) for each in report.topics for fault in each.faults}
     return faults | {type(each.error).__name__ for each in report.failed}
 

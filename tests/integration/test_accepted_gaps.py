@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from tests.support.archive.job_runs import archive_once, without_registry
@@ -50,7 +51,9 @@ def produce(stack: Stack, topic: str, numbers: range) -> None:
 
 
 def archive(config: Path, topic: str) -> None:
-    report = ArchiveJob(load_config(config), [topic], accept_gaps=True, engine=InlineEngine()).run_once()
+    report = ArchiveJob(
+        load_config(config), [topic], accepts=AcceptedLosses(gaps=True), engine=InlineEngine()
+    ).run_once()
     ((_, error),) = report.topics[0].failures
     assert type(error).__name__ == "CatalogUnreachable", error
 

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.erase.job import Erase
+from archiver.upkeep.erase.job import Erase, EraseOptions
 from catalog.errors import RegistryOutdated
 from catalog.registry import Registry
 from catalog.registry.postgres import Postgres, _migrations
@@ -186,7 +186,11 @@ def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
     for hold in topic["holds"]:
         assert upgraded.run("hold", "customers", "--release", hold["id"], "--reason", "closed").code == 0
     finished = Erase(
-        load_config(upgraded.config), "customers", None, engine=InlineEngine(), clock=lambda: time.time() + 9 * DAY
+        load_config(upgraded.config),
+        "customers",
+        None,
+        engine=InlineEngine(),
+        options=EraseOptions(clock=lambda: time.time() + 9 * DAY),
     ).run()
     done = [
         upgraded.run("erase", "shipments", "--where", "key = 'k3'", "--yes"),

@@ -13,7 +13,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from archiver.audit import trail as trails
 from archiver.audit.acts import Noted
 from archiver.audit.check import TrailReport
 from archiver.audit.entry import hash_of
@@ -28,7 +27,7 @@ from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.repartition import repartition
 from archiver.upkeep.reprocess.job import Reprocess
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from catalog.registry import Registry
 from tests.support.archive.audit_trails import appended
@@ -101,7 +100,7 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
     config.write_text(text.replace('"partition_by"', '"hold" = true\n"partition_by"'))
     assert repartition(load_config(config), topic).was_changed
     config.write_text(text)
-    limits = Limits(offset=1_000)
+    limits = RetireLimits(offset=1_000)
     assert Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run().succeeded
 
     found, _ = checked(config)
@@ -185,7 +184,7 @@ def set_back(trail: AuditTrail) -> Iterator[None]:
             " = (SELECT entries, last_hash, digest, config_holds FROM kept)"
         )
         connection.execute("DELETE FROM audit_entries WHERE seq > (SELECT max(seq) FROM kept_entries)")
-    trails._KNOWN_FOLDERS.clear()
+    trail.journal.memory.agreed.clear()
 
 
 def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(trail: AuditTrail) -> None:
@@ -247,7 +246,7 @@ def test_what_others_put_into_a_trail_is_not_taken_up_and_stops_nobody(
     put_in = others(trail, entries)
     for name, data in put_in.items():
         folder.objects.write(f"{folder.path}/{name}", data)
-    trails._KNOWN_FOLDERS.clear()
+    trail.journal.memory.agreed.clear()
 
     trail.record(appended(4))
     assert "isn't the one that the registry knows" in caplog.text

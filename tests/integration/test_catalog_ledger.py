@@ -16,7 +16,7 @@ import pytest
 from catalog.errors import RegistryBehind, RegistryError
 from catalog.model import TopicRow
 from catalog.registry import Registry
-from catalog.registry.ledger import unchanged_columns
+from catalog.registry.ledger import DeclaredColumns, unchanged_columns
 from catalog.registry.ledger_rows import read_together
 from catalog.registry.postgres import Connection, Postgres
 from schema_mapping.protobuf.descriptors import SourceSchema
@@ -61,9 +61,9 @@ def orders(registry: Registry) -> TopicRow:
 
 class TestLedger:
     def test_the_ledger_comes_back_as_it_was(self, registry: Registry, orders: TopicRow):
-        first = registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
         assert registry.ledger.load(orders) == first.state
-        second = registry.ledger.assign(orders, key=None, value=message(number=1, extra=3), table=None)
+        second = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(number=1, extra=3)), table=None)
         assert registry.ledger.load(orders) == second.state
         assert (first.version, second.version) == (1, 2)
         assert (
@@ -75,9 +75,9 @@ class TestLedger:
             registry.ledger.row_mapping(orders, 9)
 
     def test_what_each_version_changed_is_remembered(self, registry: Registry, orders: TopicRow):
-        first = registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
-        second = registry.ledger.assign(orders, key=None, value=message(number=1, extra=3), table=None)
-        registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
+        second = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(number=1, extra=3)), table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
         found = registry.ledger.history(orders)
         assert [(each.version, each.changes) for each in found] == [(1, first.changes), (2, second.changes)]
         assert [each.fingerprint for each in found] == [first.fingerprint, second.fingerprint]
@@ -86,35 +86,39 @@ class TestLedger:
 
     def test_comments_come_back(self, registry: Registry, orders: TopicRow):
         value = compile_text("message M { int32 a = 1; // the first\n}")
-        assert registry.ledger.assign(orders, key=None, value=value, table=None).state == registry.ledger.load(orders)
+        assert registry.ledger.assign(
+            orders, DeclaredColumns(key=None, value=value), table=None
+        ).state == registry.ledger.load(orders)
         assert [entry.doc for entry in registry.ledger.load(orders).entries if entry.name == "a"] == ["the first"]
 
     def test_a_schema_seen_before_changes_nothing(self, registry: Registry, orders: TopicRow):
         old, new = message(id=1), message(id=1, note=2)
-        registry.ledger.assign(orders, key=None, value=old, table=None)
-        latest = registry.ledger.assign(orders, key=None, value=new, table=None)
-        again = registry.ledger.assign(orders, key=None, value=old, table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None)
+        latest = registry.ledger.assign(orders, DeclaredColumns(key=None, value=new), table=None)
+        again = registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None)
         assert again.version == 1
         assert again.iceberg_schema == latest.iceberg_schema
         assert replace(registry.ledger.load(orders), returning=None) == latest.state
-        registry.ledger.assign(orders, key=None, value=new, table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=new), table=None)
         assert registry.ledger.load(orders) == latest.state
 
     def test_an_older_schema_that_has_come_to_stay_is_a_version_again(
         self, dsn: str, registry: Registry, orders: TopicRow
     ):
         old, new = message(id=1, note=2), message(number=1)
-        first = registry.ledger.assign(orders, key=None, value=old, table=None)
-        registry.ledger.assign(orders, key=None, value=new, table=None)
-        assert [registry.ledger.assign(orders, key=None, value=old, table=None).version for _ in range(4)] == [1] * 4
+        first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=new), table=None)
+        assert [
+            registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None).version for _ in range(4)
+        ] == [1] * 4
         returning = registry.ledger.load(orders).returning
         assert (returning.version, returning.asks) == (1, 4)
         with psycopg.connect(dsn) as connection:
             connection.execute("UPDATE topics SET returning_since = returning_since - interval '1 hour'")
-        third = registry.ledger.assign(orders, key=None, value=old, table=None)
+        third = registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None)
         assert (third.version, third.fingerprint) == (3, first.fingerprint)
         assert registry.ledger.load(orders) == third.state
-        assert registry.ledger.assign(orders, key=None, value=old, table=None) == replace(
+        assert registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None) == replace(
             third, changes=(), is_new=False
         )
         assert [each.changes for each in registry.ledger.history(orders)][2] == third.changes
@@ -125,10 +129,10 @@ class TestLedger:
             registry.topics.register(cluster_id="c", topic=name, topic_id=UUID(int=at), table=f"kafka.{name}")
             for at, name in enumerate(("bills", "new"), 70)
         ]
-        registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
-        registry.ledger.assign(orders, key=None, value=message(id=1), table=None)
-        registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
-        registry.ledger.assign(others[0], key=message(id=3), value=None, table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=None)
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
+        registry.ledger.assign(others[0], DeclaredColumns(key=message(id=3), value=None), table=None)
         found = registry.ledger.read_together([orders, *others, replace(orders, id=9_999)])
         assert found.keys() == {orders.id, others[0].id, others[1].id}
         for each in (orders, *others):
@@ -138,9 +142,11 @@ class TestLedger:
 
     def test_ledgers_read_together_are_of_one_moment(self, dsn: str, registry: Registry, orders: TopicRow):
         """Another archiver makes a version between the reading of topics and the reading of their columns."""
-        before = registry.ledger.assign(orders, key=None, value=message(id=1), table=None).state
+        before = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=None).state
         with closing(Postgres(dsn, connections=1)) as database, database.transaction() as connection:
-            rival = WithARival(connection, lambda: registry.ledger.assign(orders, key=None, value=NEWER, table=None))
+            rival = WithARival(
+                connection, lambda: registry.ledger.assign(orders, DeclaredColumns(key=None, value=NEWER), table=None)
+            )
             assert read_together(cast("Connection", rival), [orders])[orders.id].state == before
         assert registry.ledger.load(orders).newest == 2
 
@@ -149,35 +155,40 @@ class TestLedger:
     ):
         table, value = MemoryCatalog(tmp_path).load(), message(id=1, note=2)
         for known in (None, table):  # the second takes the table's ids into account
-            first = registry.ledger.assign(orders, key=None, value=value, table=known)
+            first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=known)
         with psycopg.connect(dsn) as rival:
             rival.execute("SELECT FROM topics WHERE id = %s FOR UPDATE", (orders.id,))
             seen = registry.ledger.read_together([orders])[orders.id]
-            found = unchanged_columns(seen, key=None, value=value, table=table)
+            found = unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table)
         assert found == replace(first, changes=(), is_new=False)
 
     def test_columns_that_may_change_are_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table, value = MemoryCatalog(tmp_path / "a").load(), message(id=1, note=2)
         for known in (None, table):
-            registry.ledger.assign(orders, key=None, value=value, table=known)
+            registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=known)
         seen = registry.ledger.read_together([orders])[orders.id]
-        assert unchanged_columns(seen, key=None, value=value, table=table) is not None
+        assert unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table) is not None
         later = replace(seen, state=replace(seen.state, last_id=table.last_column_id - 1))
         elsewhere = MemoryCatalog(tmp_path / "b").load()
         newer = replace(seen, state=replace(seen.state, versions=()))
-        assert unchanged_columns(seen, key=None, value=message(id=1), table=table) is None
-        assert unchanged_columns(seen, key=None, value=None, table=table) is None  # refused there
-        assert unchanged_columns(seen, key=None, value=value, table=elsewhere) is None
-        assert unchanged_columns(later, key=None, value=value, table=table) is None
-        assert unchanged_columns(newer, key=None, value=value, table=table) is None
-        assert unchanged_columns(replace(seen, table_uuid=None), key=None, value=value, table=table) is None
+        assert unchanged_columns(seen, DeclaredColumns(key=None, value=message(id=1)), table=table) is None
+        assert unchanged_columns(seen, DeclaredColumns(key=None, value=None), table=table) is None  # refused there
+        assert unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=elsewhere) is None
+        assert unchanged_columns(later, DeclaredColumns(key=None, value=value), table=table) is None
+        assert unchanged_columns(newer, DeclaredColumns(key=None, value=value), table=table) is None
+        assert (
+            unchanged_columns(replace(seen, table_uuid=None), DeclaredColumns(key=None, value=value), table=table)
+            is None
+        )
 
     def test_a_request_that_is_counted_is_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table, old, new = MemoryCatalog(tmp_path).load(), message(id=1), message(id=1, note=2)
         for value, known in ((old, None), (new, table), (old, table)):
-            registry.ledger.assign(orders, key=None, value=value, table=known)
+            registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=known)
         seen = registry.ledger.read_together([orders])[orders.id]
-        assert [unchanged_columns(seen, key=None, value=value, table=table) for value in (old, new)] == [None, None]
+        assert [
+            unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table) for value in (old, new)
+        ] == [None, None]
 
     def test_rivals_agree_on_every_id(self, dsn: str, registry: Registry, orders: TopicRow):
         schemas = [message(id=1, **{f"f{number}": 10 + number}) for number in range(4)]
@@ -193,23 +204,25 @@ class TestLedger:
         metadata = table.iceberg.metadata.model_copy(update={"last_column_id": 500})
         table.iceberg.metadata = metadata
         table.properties["archiver.ledger-version"] = "0"
-        assignment = registry.ledger.assign(orders, key=None, value=message(id=1), table=table)
+        assignment = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=table)
         assert min(entry.field_id for entry in assignment.state.entries) == 501
 
     def test_a_table_ahead_of_the_registry_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table = MemoryCatalog(tmp_path).load()
         with pytest.raises(RegistryBehind, match="newer backup"):
-            registry.ledger.assign(orders, key=None, value=None, table=table)
+            registry.ledger.assign(orders, DeclaredColumns(key=None, value=None), table=table)
 
     def test_another_table_or_none_stops(self, registry: Registry, orders: TopicRow, tmp_path: Path):
-        registry.ledger.assign(orders, key=None, value=None, table=None)
-        registry.ledger.assign(orders, key=None, value=None, table=MemoryCatalog(tmp_path / "a").load())
+        registry.ledger.assign(orders, DeclaredColumns(key=None, value=None), table=None)
+        registry.ledger.assign(
+            orders, DeclaredColumns(key=None, value=None), table=MemoryCatalog(tmp_path / "a").load()
+        )
         for table in (MemoryCatalog(tmp_path / "b").load(), None):
             with pytest.raises(RegistryBehind, match="not the one the registry knows"):
-                registry.ledger.assign(orders, key=None, value=None, table=table)
+                registry.ledger.assign(orders, DeclaredColumns(key=None, value=None), table=table)
 
 
 def assign_in_a_process(dsn: str, topic: TopicRow, value: SourceSchema) -> dict[tuple[int, ...], int]:
     with Registry(dsn) as registry:
-        assignment = registry.ledger.assign(topic, key=None, value=value, table=None)
+        assignment = registry.ledger.assign(topic, DeclaredColumns(key=None, value=value), table=None)
     return {entry.path: entry.field_id for entry in assignment.state.entries if entry.root == "val"}

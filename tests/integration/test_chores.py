@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
-from archiver.chores.runner import ChoreEnded
+from archiver.chores.runner import ChoreEnded, ChoreRunner
+from archiver.chores.tidying import TIDYING
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
@@ -147,7 +148,7 @@ def test_a_chore_reads_commits_since_its_cursor(stack: Stack) -> None:
     def turn() -> None:
         stop.clear()
         chore = Chore(name="index", when="when idle", run=index)
-        job = ArchiveJob(load_config(config), engine=InlineEngine(), chores=(chore,), chore_observer=stop_it)
+        job = ArchiveJob(load_config(config), engine=InlineEngine(), chores=ChoreRunner((TIDYING, chore), stop_it))
         assert job.run_every(5.0, stop).succeeded, "archiving continues"
 
     turn()

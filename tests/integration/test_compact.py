@@ -12,6 +12,8 @@ import psycopg
 import pytest
 
 from archiver.archive.table_files import ManifestReader
+from archiver.chores.runner import ChoreRunner
+from archiver.chores.tidying import TIDYING
 from archiver.commit.find_holes import search
 from archiver.config import load_config
 from archiver.engine.runner import Engine, TaskOutcome
@@ -42,8 +44,8 @@ PARTITIONS = 4
 
 
 def compacted(config: Path, *, dry_run: bool = False, engine: Engine | None = None) -> CompactReport:
-    wish = Wish(min_files=2)
-    return Compact(load_config(config), wish=wish, dry_run=dry_run, engine=lambda: engine or InlineEngine()).run()
+    wish = Wish(min_files=2, dry_run=dry_run)
+    return Compact(load_config(config), wish=wish, engine=lambda: engine or InlineEngine()).run()
 
 
 def check(stack: Stack, config: Path, topic: str) -> None:
@@ -185,7 +187,9 @@ def test_an_archive_job_compacts_in_its_pauses(stack: Stack) -> None:
     patience = threading.Timer(120, stop.set)
     patience.start()
     settings = load_config(config)
-    report = ArchiveJob(settings, engine=InlineEngine(), chores=(compaction(settings, watch),)).run_every(5.0, stop)
+    report = ArchiveJob(
+        settings, engine=InlineEngine(), chores=ChoreRunner((TIDYING, compaction(settings, watch)))
+    ).run_every(5.0, stop)
     patience.cancel()
     assert report.succeeded, report
     assert sizes(config) == [30] * 4

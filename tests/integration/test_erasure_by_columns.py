@@ -88,9 +88,8 @@ def erase(config: Path, topic: str, where: str | None = HERS, **options: Any) ->
         load_config(config),
         topic,
         None if where is None else Where.parse(where),
-        options=EraseOptions(**options),
+        options=EraseOptions(clock=lambda: time.time() + 9 * 86_400, **options),
         engine=InlineEngine(),
-        clock=lambda: time.time() + 9 * 86_400,
     ).run()
 
 

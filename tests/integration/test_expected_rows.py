@@ -12,6 +12,7 @@ import pytest
 from catalog.errors import RewriteRefused
 from catalog.iceberg.settle import Landed, Settled
 from catalog.model import FileState, PartitionOffset, TopicRow, TranslatedRange, file_name, new_id
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance, AlteredRange, Checked, GoneRows, Hole
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry
@@ -119,19 +120,24 @@ def test_what_was_altered_outlives_a_refill_of_other_ranges(
         AlteredRange(range_id=each.id, partition=0, start_offset=each.start_offset, end_offset=each.end_offset, rows=10)
         for each in committed[:2]
     )
-    noted = Checked(snapshot_id=7, altered=altered, uncompared=((0, 5, 15), (3, 0, 9)), uncompared_rows=20)
+    noted = Checked(
+        snapshot_id=7, altered=altered, uncompared=(OffsetRange(0, 5, 14), OffsetRange(3, 0, 8)), uncompared_rows=20
+    )
     registry.rows.note_checked(orders, noted)
-    registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B", whole=((0, 0, 10),))
+    registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B", whole=(OffsetRange(0, 0, 9),))
     assert registry.rows.checked(orders) is None
     left = registry.rows.last_checked(orders)
     assert left is not None
-    assert (left.altered, left.uncompared) == (altered[1:], ((0, 10, 15), (3, 0, 9)))
+    assert (left.altered, left.uncompared) == (altered[1:], (OffsetRange(0, 10, 14), OffsetRange(3, 0, 8)))
 
 
 def test_a_comparison_takes_the_place_of_the_check_that_it_went_on_with_alone(
     registry: Registry, orders: TopicRow
 ) -> None:
-    first, second = Checked(snapshot_id=7, uncompared=((0, 0, 9),), uncompared_rows=9), Checked(snapshot_id=7)
+    first, second = (
+        Checked(snapshot_id=7, uncompared=(OffsetRange(0, 0, 8),), uncompared_rows=9),
+        Checked(snapshot_id=7),
+    )
     assert not registry.rows.replace_checked(orders, first, second)
     registry.rows.note_checked(orders, first)
     assert registry.rows.replace_checked(orders, first, second)

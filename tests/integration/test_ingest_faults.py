@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition
 from archiver.config import load_config
 from archiver.errors import ConfigError, DataLoss, ParseHalted, TopicBusy, UnknownTopic
 from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.storage.objects import ObjectStore
 from catalog.errors import NotOurTable
 from catalog.model import FileState, TopicRow
@@ -52,7 +53,7 @@ def test_a_gap_that_is_accepted_is_recorded_and_gone_past(stack: Stack) -> None:
     archive_once(config)
     stack.produce(topic, *numbered(range(20, 40), 2))
     delete_before(stack, topic, 0, 15)
-    report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+    report = ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert report.succeeded, report
     assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
         (10, 20, 5),
@@ -77,7 +78,9 @@ def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
     stack.produce(topic, *numbered(range(10, 20)))
     delete_before(stack, topic, 0, 20)
     assert not run(config).succeeded
-    assert ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once().succeeded
+    assert (
+        ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once().succeeded
+    )
     stack.produce(topic, *numbered(range(20, 23)))
     archive_once(config)
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 23))]
@@ -94,7 +97,7 @@ def test_what_is_lost_before_the_first_record_is_archived_is_told(stack: Stack, 
         ((_, error),) = run(config).topics[0].failures
         assert isinstance(error, DataLoss)
         assert error.context["lost"] == "[0, 15)"
-    report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+    report = ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert report.succeeded, report
     assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
         (0, 20, 15)

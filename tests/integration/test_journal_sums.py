@@ -9,12 +9,11 @@ import pytest
 
 from archiver.audit.trails import find_trails
 from archiver.config import load_config
-from archiver.storage import journal_sums
 from archiver.storage.journal import Journal, TableJournal
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.journal_upkeep import SumJournals, TableSums
 from archiver.upkeep.rebuild.job import Rebuild
-from archiver.upkeep.verify.job import Verify
+from archiver.upkeep.verify.job import Verify, VerifyOptions
 from catalog.iceberg.table_catalog import TableCatalog
 from tests.fault.sum_process import sum_journal
 from tests.support.archive.job_runs import archive_once, numbered, without_registry
@@ -65,7 +64,7 @@ def summed(config: Path, topic: str) -> TableSums:
 
 
 def verified(config: Path, topic: str) -> None:
-    report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
+    report = Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False)).run()
     assert report.succeeded, report.topics
 
 
@@ -101,7 +100,11 @@ def test_all_who_read_it_find_the_same_wherever_it_was_killed(
     verified(fresh, topic)
     delete_object(journal.objects, f"{journal.folder}/{commits(journal)[0]}")
     assert {str(each.kind) for each in trail.check().problems} == {"unjournaled"}
-    assert not Verify(load_config(fresh), [topic], engine=InlineEngine(), resumes=False).run().succeeded
+    assert (
+        not Verify(load_config(fresh), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False))
+        .run()
+        .succeeded
+    )
 
 
 def test_a_store_that_denies_removals_keeps_both(
@@ -110,7 +113,6 @@ def test_a_store_that_denies_removals_keeps_both(
     config, topic, journal = archived
     said = entries(journal)
     settings = load_config(config)
-    journal_sums._REFUSING.clear()
     with spoiling_proxy(settings.catalog["s3.endpoint"]) as proxy:
         proxy.keeps = True
         denied = config.with_name("denied.toml")
@@ -124,5 +126,4 @@ def test_a_store_that_denies_removals_keeps_both(
         assert "doesn't let" in caplog.text
     assert (len(commits(journal)), entries(journal)) == (6, said)
     verified(config, topic)
-    journal_sums._REFUSING.clear()
     assert summed(config, topic).sums.after == 1

@@ -17,6 +17,7 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import ArchiverError, CorruptBatch, DataLoss, LogTruncated
 from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.kafka import PartitionFetcher
 from tests.fault.soak.log_cut import cut_log
 from tests.support.archive.job_runs import archive_once, numbered, places, read, run
@@ -84,7 +85,7 @@ def set_back(stack: Stack, config: Path, topic: str, *, offsets: str, epoch: int
 
 
 def accepting(config: Path) -> JobReport:
-    return ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+    return ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
 
 
 def error_of(report: JobReport) -> ArchiverError:
@@ -185,7 +186,11 @@ def test_a_corrupt_batch_is_recorded_as_lost_with_consent(elected: Elected) -> N
     assert problem is not None
     assert (problem["kind"], problem["context"]["offset"]) == ("CorruptBatch", "10")
 
-    assert ArchiveJob(load_config(config), accept_unreadable=True, engine=InlineEngine()).run_once().succeeded
+    assert (
+        ArchiveJob(load_config(config), accepts=AcceptedLosses(unreadable=True), engine=InlineEngine())
+        .run_once()
+        .succeeded
+    )
     assert places(read(stack, config, topic)) == [(0, n) for n in (*range(10), *range(20, 50))]
     assert problem_of(config) is None
     done = json.loads(CliRunner().invoke(app, ["status", "--json", "--config", str(config)]).stdout)

@@ -11,6 +11,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from catalog.model import TopicRow
 from catalog.registry import Registry
+from catalog.registry.ledger import DeclaredColumns
 from schema_mapping.columns.ledger import LAST_FIXED_ID
 from schema_mapping.protobuf.descriptors import SourceSchema
 from tests.support.engine.forked import FORKED
@@ -39,7 +40,7 @@ def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queu
         for fields in range(1, ROUNDS + 1):
             schema = grown(fields)
             meet.wait(60)
-            assignment = registry.ledger.assign(topic, key=None, value=schema, table=None)
+            assignment = registry.ledger.assign(topic, DeclaredColumns(key=None, value=schema), table=None)
             ids: Ids = {(each.root, each.path): each.field_id for each in assignment.state.entries}
             told.append((assignment.version, ids))
     seen.put(told)

@@ -15,6 +15,7 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import DataLoss, ObjectMissing, StorageUnavailable
 from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.reconcile import reconcile
 from catalog.model import FileState, TranslatedRange
@@ -166,7 +167,7 @@ def test_a_gap_that_is_accepted_begins_where_the_missing_files_did(
     stack.produce(topic, *numbered(range(5, 8)))
     stack.admin.delete_records([TopicPartition(topic, 0, 6)])[TopicPartition(topic, 0)].result(30)
     assert not run(config).succeeded
-    report = ArchiveJob(load_config(config), accept_gaps=True, engine=InlineEngine()).run_once()
+    report = ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert report.succeeded, report
     assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
         (0, 8, 6)

@@ -17,6 +17,7 @@ from archiver.config import load_config
 from archiver.errors import UnrecognizedHalted
 from archiver.ingest.events import JobEvent, SchemaChanged, SchemaDoubted
 from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from catalog.errors import WouldBecomeRaw
 from catalog.recognition import Doubt, Fit
 from schema_mapping.columns.evolution import ChangeKind
@@ -147,7 +148,11 @@ def test_a_typed_topic_becomes_raw_only_if_that_is_accepted(stack: Stack, tmp_pa
     assert isinstance(error, WouldBecomeRaw)
     assert "--accept-raw" in error.message
     assert len(places(read(stack, config, topic))) == 3
-    assert ArchiveJob(load_config(config), None, engine=InlineEngine(), accept_raw=True).run_once().succeeded
+    assert (
+        ArchiveJob(load_config(config), None, engine=InlineEngine(), accepts=AcceptedLosses(raw=True))
+        .run_once()
+        .succeeded
+    )
     stack.produce(topic, *orders(3))
     archive_once(config)
     rows = read(stack, config, topic).column("val").to_pylist()

@@ -15,6 +15,7 @@ from archiver.archive.mappings import RegistryMappings
 from archiver.config import load_config
 from catalog.errors import RegistryDenied, RegistryNotMigrated, RegistryOutdated
 from catalog.registry import Registry, RegistryReader
+from catalog.registry.ledger import DeclaredColumns
 from catalog.registry.postgres import Postgres
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
@@ -63,7 +64,7 @@ def contents(dsn: str) -> list[tuple[Any, ...]]:
 def test_a_role_that_may_only_select_reads_topics_and_columns(dsn: str) -> None:
     with Registry(dsn) as registry:
         orders = registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
-        assigned = registry.ledger.assign(orders, key=None, value=message(id=1, note=2), table=None)
+        assigned = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
     with RegistryReader(select_only(dsn)) as reader:
         assert reader.topics.every() == (orders,)
         assert reader.topics.find(cluster_id="c", topic="orders") == orders
@@ -149,7 +150,7 @@ def test_the_mappings_of_another_table_of_the_topic_do_not_count(dsn: str) -> No
     """As in the replica of a registry that was replaced when the topic's archive was begun anew."""
     with Registry(dsn) as registry:
         topic = registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
-        registry.ledger.assign(topic, key=None, value=None, table=None)
+        registry.ledger.assign(topic, DeclaredColumns(key=None, value=None), table=None)
     reader = select_only(dsn)
     assert mappings(reader, "orders", UUID(int=1)).row_mapping(1) is not None
     execute(dsn, sql.SQL("UPDATE topics SET table_uuid = {}").format(UUID(int=1)))

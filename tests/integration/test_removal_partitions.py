@@ -14,8 +14,8 @@ from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.repartition import repartition
-from archiver.upkeep.retire.cut import Limits
-from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.cut import RetireLimits
+from archiver.upkeep.retire.job import Expire, ExpireOptions
 from archiver.upkeep.verify.job import Verify
 from tests.fault.soak.told import problems
 from tests.support.archive import partitioned
@@ -72,16 +72,21 @@ def erase(config: Path, topic: str, where: str) -> int:
         load_config(config),
         topic,
         Where.parse(where),
-        options=EraseOptions(),
+        options=EraseOptions(clock=lambda: time.time() + 9 * 86_400),
         engine=InlineEngine(),
-        clock=lambda: time.time() + 9 * 86_400,
     ).run()
     assert report.succeeded, report
     return report.rows
 
 
 def expire(config: Path, topic: str, offset: int) -> None:
-    job = Expire(load_config(config), [topic], limits=Limits(offset=offset), rows=True, engine=InlineEngine())
+    job = Expire(
+        load_config(config),
+        [topic],
+        limits=RetireLimits(offset=offset),
+        options=ExpireOptions(rows=True),
+        engine=InlineEngine(),
+    )
     (done,) = job.run().topics
     assert done.succeeded, done
     assert done.first_offsets == dict.fromkeys(range(PARTITIONS), offset)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 from archiver.cli.schema import schema_app
 from archiver.config import load_config
 from catalog.registry import Registry
+from catalog.registry.ledger import DeclaredColumns
 from tests.support.schemas.proto_text import compile_text
 from tests.support.servers.stack import Stack
 
@@ -39,7 +40,7 @@ def archived(config: Path) -> Path:
         table = loaded.topic("orders").table
         row = registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table=table)
         for text in (FIRST, SECOND):
-            registry.ledger.assign(row, key=None, value=compile_text(text), table=None)
+            registry.ledger.assign(row, DeclaredColumns(key=None, value=compile_text(text)), table=None)
     return config
 
 

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,15 +17,16 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.storage.journal import Journal
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.refill.job import RefillJob
-from archiver.upkeep.retire.cut import Limits
-from archiver.upkeep.retire.job import Expire
-from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.retire.cut import RetireLimits
+from archiver.upkeep.retire.job import Expire, ExpireOptions
+from archiver.upkeep.verify.choice import VerifyChoice
 from archiver.upkeep.verify.findings import FaultKind, GapKind
-from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.job import Verify, VerifyOptions
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.errors import RegistryNotMigrated
 from catalog.ranges.rewrite import RewriteGroup
 from tests.support.archive.injuries import INJURIES
@@ -40,17 +42,18 @@ from tests.support.storage.foreign_deletion import delete_object
 pytestmark = pytest.mark.integration
 
 
-def verified(config: Path, topic: str, **options: object) -> TopicReport:
-    report = Verify(load_config(config), [topic], engine=InlineEngine(), **options).run()  # type: ignore[arg-type]
+def verified(config: Path, topic: str, *, choice: VerifyChoice | None = None, **options: Any) -> VerifiedTopic:
+    job = Verify(load_config(config), [topic], choice=choice, options=VerifyOptions(**options), engine=InlineEngine())
+    report = job.run()
     assert report.failed == (), report.failed
     return report.topics[0]
 
 
-def kinds(report: TopicReport) -> set[str]:
+def kinds(report: VerifiedTopic) -> set[str]:
     return {fault.kind for fault in report.faults}
 
 
-def gaps(report: TopicReport) -> dict[str, int]:
+def gaps(report: VerifiedTopic) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in report.partitions:
         for gap in one.gaps:
@@ -128,7 +131,7 @@ def test_transactions_lost_retired_and_accepted_records_are_told_apart(stack: St
     assert (found.faults, found.rows, gaps(found)) == ((), 9, {GapKind.RETIRED: 15, GapKind.ERASED: 1})
     stack.produce(topic, *numbered(range(10)))
     stack.admin.delete_records([TopicPartition(topic, 0, 36)])[TopicPartition(topic, 0)].result(30)
-    done = ArchiveJob(load_config(config), [topic], accept_gaps=True, engine=InlineEngine()).run_once()
+    done = ArchiveJob(load_config(config), [topic], accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert done.succeeded
     found = verified(config, topic, compares=True)
     assert (found.faults, gaps(found)[GapKind.LOST], found.compared_rows) == ((), 4, 6)
@@ -152,7 +155,11 @@ def test_what_expired_is_retired_and_the_rest_is_proven(archived: tuple[Path, st
     config, topic = archived
     for offset, rows, gone in ((10, False, 20), (15, True, 30)):
         done = Expire(
-            load_config(config), [topic], limits=Limits(offset=offset), rows=rows, engine=InlineEngine()
+            load_config(config),
+            [topic],
+            limits=RetireLimits(offset=offset),
+            options=ExpireOptions(rows=rows),
+            engine=InlineEngine(),
         ).run()
         assert done.succeeded, done
         found = verified(config, topic, compares=True)
@@ -213,11 +220,11 @@ def test_an_emptied_journal_is_told(archived: tuple[Path, str]) -> None:
 
 def test_parts_and_samples_leave_the_rest_unread(untouched: tuple[Path, str]) -> None:
     config, topic = untouched
-    part = verified(config, topic, choice=Choice.parse(start="10", end="15", partitions=(1,)))
+    part = verified(config, topic, choice=VerifyChoice.parse(start="10", end="15", partitions=(1,)))
     assert (part.faults, part.rows, gaps(part)) == ((), 10, {GapKind.NOT_READ: 50})
-    since = verified(config, topic, choice=Choice.parse(start="2001-01-01T00:00:00Z", end="2101-01-01T00:00:00Z"))
+    since = verified(config, topic, choice=VerifyChoice.parse(start="2001-01-01T00:00:00Z", end="2101-01-01T00:00:00Z"))
     assert (since.faults, since.rows) == ((), 60)
-    sample = verified(config, topic, choice=Choice.parse(sample="50%", seed=3))
+    sample = verified(config, topic, choice=VerifyChoice.parse(sample="50%", seed=3))
     assert sample.faults == ()
     assert sample.rows + gaps(sample)[GapKind.NOT_READ] == 60
 
@@ -267,7 +274,11 @@ def test_every_kind_of_injury_is_found(untouched: tuple[Path, str]) -> None:
     for name, injure in INJURIES.items():
         with healed(config) as patient:
             injure(patient, 1)
-            if Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run().succeeded:
+            if (
+                Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False))
+                .run()
+                .succeeded
+            ):
                 missed.append(name)
     assert missed == []
     assert verified(config, topic).faults == ()

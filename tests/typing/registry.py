@@ -9,6 +9,7 @@ from uuid import UUID
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
 from catalog.registry import Registry
+from catalog.registry.ledger import DeclaredColumns
 from schema_mapping import Assignment, LedgerState, MessageSchema, RowMapping
 
 
@@ -24,7 +25,7 @@ def topics(registry: Registry, topic_id: UUID) -> None:
 
 
 def schemas(registry: Registry, topic: TopicRow, value: MessageSchema, table: ArchiveTable) -> None:
-    assert_type(registry.ledger.assign(topic, key=None, value=value, table=table), Assignment)
+    assert_type(registry.ledger.assign(topic, DeclaredColumns(key=None, value=value), table=table), Assignment)
     assert_type(registry.ledger.load(topic), LedgerState)
     assert_type(registry.ledger.row_mapping(topic, 1), RowMapping)
 

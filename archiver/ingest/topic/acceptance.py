@@ -14,10 +14,14 @@ UNREADABLE: Final[tuple[type[ContextError], ...]] = (CorruptBatch, LeaderSilent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedLosses:
-    """The losses that a run accepts. `gaps` were lost by the log, `unreadable` can't be given by a leader."""
+    """The losses that a run accepts. `gaps` were lost by the log, `unreadable` can't be given by a leader.
+
+    `raw` permits archiving without a schema after one existed.
+    """
 
     gaps: bool = False
     unreadable: bool = False
+    raw: bool = False
 
     @property
     def errors(self) -> tuple[type[ContextError], ...]:

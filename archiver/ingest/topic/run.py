@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.compare_rows import Allowance
@@ -30,14 +31,14 @@ from archiver.ingest.topic.report_builder import TopicReportBuilder
 from archiver.ingest.topic.unreadable_offsets import UnreadableOffsets
 from archiver.kafka.broker import BrokerClient
 from archiver.observer import ignore
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.topics.archive_reader import ArchiveReader
 from archiver.topics.continuity import UNPROVEN_EPOCHS, same_log
 from archiver.topics.inspection import ArchivedOffsets, SeenTopic, archived_offsets, inspect_partitions
 from archiver.topics.opening import OpenedTopic, for_records
 from archiver.topics.partition_inspector import PartitionInspector
 from catalog.errors import CatalogUnreachable, RolledBack
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, SchemaIdentity, Staged, TranslatedRange
 from catalog.registry import Registry
@@ -47,32 +48,43 @@ from schema_mapping.errors import ContextError
 _LOG = logging.getLogger(__name__)
 
 
-class TopicRun:
-    """One topic's run. `look_every` is seconds to the next run, None for never.
+class RunServers(Protocol):
+    """The servers that a run uses."""
+
+    brokers: BrokerClient
+    registry: Registry
+    catalog: TableCatalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTerms:
+    """`look_every` is seconds to the next run, None for never.
 
     `after_commit` runs in the commit's thread and must not raise.
     """
+
+    look_every: float | None = None
+    accepts: AcceptedLosses = NOTHING_ACCEPTED
+    after_commit: Callable[[StagedTopic], None] = ignore
+
+
+class TopicRun:
+    """One topic's run."""
 
     def __init__(
         self,
         config: TopicConfig,
         opened: OpenedTopic,
+        servers: RunServers,
         *,
-        brokers: BrokerClient,
-        registry: Registry,
-        catalog: TableCatalog,
         observer: JobObserver,
         memory: TopicMemory,
-        look_every: float | None = None,
-        acceptance: AcceptedLosses = NOTHING_ACCEPTED,
-        formats: SegmentFormats = FORMATS,
-        after_commit: Callable[[StagedTopic], None] = ignore,
+        terms: RunTerms | None = None,
     ) -> None:
+        terms = terms or RunTerms()
         self.config = config
         self.opened = opened
-        self._brokers = brokers
-        self._registry = registry
-        self._catalog = catalog
+        self._brokers, self._registry, self._catalog = servers.brokers, servers.registry, servers.catalog
         self._observer = observer
         self._sizes = memory.sizes
         self._waiting = memory.waiting
@@ -80,11 +92,10 @@ class TopicRun:
         self._proven = memory.proven
         self._begun = memory.begun
         self._unproven = memory.unproven
-        self._look_every = look_every
-        self._acceptance = acceptance
-        self._unreadable = UnreadableOffsets(self.name, opened.topic.topic_id, brokers, accepts=acceptance.unreadable)
-        self._formats = formats
-        self._after_commit = after_commit
+        self._terms = terms
+        self._unreadable = UnreadableOffsets(
+            self.name, opened.topic.topic_id, self._brokers, accepts=terms.accepts.unreadable
+        )
         self._table = opened.table
         self._finished: dict[int, FinishedRanges] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
@@ -93,8 +104,8 @@ class TopicRun:
         self._is_waiting = self._is_as_opened = False
         self._in_table: dict[int, int] = {}
         self._has_uncommitted = False
-        self._report = TopicReportBuilder(self.name, config.table, observer, acceptable=acceptance.errors)
-        self._kept = KeptRows(registry, catalog, self._report, formats=formats)
+        self._report = TopicReportBuilder(self.name, config.table, observer, acceptable=terms.accepts.errors)
+        self._kept = KeptRows(self._registry, self._catalog, self._report, formats=FORMATS)
 
     @property
     def name(self) -> str:
@@ -133,10 +144,10 @@ class TopicRun:
         """
         self._is_as_opened = not has_staged
         if has_staged:
-            with suppress(RolledBack):  # raised below, with everything missing
+            with suppress(RolledBack):  # told below, with all that is missing
                 self.commit()
         if not self.opened.table.is_recalled:
-            add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, self._formats)
+            add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, FORMATS)
         self._kept.look(self.opened)
 
     def compare(self, allowance: Allowance) -> None:
@@ -166,7 +177,7 @@ class TopicRun:
             start_from=self.config.start_from,
             brokers=self._brokers,
             registry=self._registry,
-            archived=lambda: ArchiveReader.of(archived.table, self._registry, self._catalog, self._formats),
+            archived=lambda: ArchiveReader.of(archived.table, self._registry, self._catalog, FORMATS),
             proven=self._proven,
         )
         seen = inspect_partitions(inspector, archived, bounds=prefetched.bounds, without=self._report.given_up)
@@ -176,7 +187,7 @@ class TopicRun:
         self._warn_of_epochs(seen)
         spans, refused = self._unreadable.spans(seen.partitions)
         partitions = [partition for partition in seen.partitions if partition.partition not in refused]
-        plan = plan_topic(self.name, partitions, accept_gaps=self._acceptance.gaps, unreadable=spans)
+        plan = plan_topic(self.name, partitions, accept_gaps=self._terms.accepts.gaps, unreadable=spans)
         for partition, error in {**seen.unknown, **refused, **plan.failed}.items():
             self._report.give_up(partition, error)
         for each in seen.partitions:
@@ -210,7 +221,7 @@ class TopicRun:
         if result.ranges:
             self._learn(planned.partition, result)
             staged = self._stage(finished.push(result.ranges))
-            if staged.rejected:  # other processes have staged their offsets
+            if staged.rejected:  # others have staged their offsets
                 self._rejoin(planned.partition)
             if staged.accepted:
                 self._report.progressed(planned.partition)
@@ -253,8 +264,8 @@ class TopicRun:
         if done.is_new:
             self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
-            catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
-            self._after_commit(self.opened.staged)
+            catalog.housekeep(self._table, SnapshotRetention(seconds=self.config.snapshot_retention))
+            self._terms.after_commit(self.opened.staged)
 
     def finish(self) -> None:
         """End with ranges that wait after a gap.
@@ -306,12 +317,12 @@ class TopicRun:
             self._observer(SchemaChanged(topic=self.name, version=version, changes=changes))
 
     def _is_ripe(self, backlog: Backlog) -> bool:
-        if self._look_every is None:
+        if self._terms.look_every is None:
             return True
         limits = WaitLimits(
             max_lag=self.config.max_lag,
             min_bytes=min(self.config.min_file_size, self.config.target_file_size),
-            look_every=self._look_every,
+            look_every=self._terms.look_every,
         )
         return self._waiting.is_ripe(backlog.partition, size=backlog.size, limits=limits)
 

@@ -7,21 +7,28 @@ from datetime import timedelta
 from threading import Lock
 from typing import Protocol, TypeAlias
 
-from catalog.registry import GroupOffset, OffsetBudget, Registry
+from catalog.registry import GroupClaim, GroupOffset, OffsetBudget, Registry
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 """Offsets by topic and partition."""
 
 
 class GroupOffsetStore(Protocol):
-    """Stores the offsets of groups. Blocking: call it in a worker thread."""
+    """Stores the offsets of groups. Blocking: call it in a worker thread.
 
-    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget) -> None:
+    `claim` is the claim of the group's coordinator, None if it has none.
+    """
+
+    def commit(
+        self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget, *, claim: GroupClaim | None
+    ) -> None:
         """Store offsets durably. Raises OffsetBudgetReached if they exceed `budget`."""
 
     def load(self, group_id: str) -> CommittedOffsets: ...
 
-    def delete(self, group_id: str, partitions: Collection[tuple[str, int]] | None = None) -> int:
+    def delete(
+        self, group_id: str, partitions: Collection[tuple[str, int]] | None = None, *, claim: GroupClaim | None
+    ) -> int:
         """Delete all offsets of a group, or some partitions'. Return how many were deleted."""
 
     def groups(self) -> tuple[str, ...]: ...
@@ -31,7 +38,7 @@ class GroupOffsetStore(Protocol):
     def expired(self, age: float) -> tuple[str, ...]:
         """Return groups with offsets but without members and commits for `age` seconds."""
 
-    def expire(self, group_id: str, age: float) -> int: ...
+    def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int: ...
 
 
 class RegistryOffsets:

@@ -18,7 +18,7 @@ from archiver.serve.kafka.messages import Values
 from archiver.serve.kafka.offset_requests import commit_in_time
 from archiver.serve.kafka.refused_offsets import late, no_offsets, no_offsets_here, refused_here
 from archiver.serve.kafka.service import Request, Service
-from archiver.serve.nodes import GroupStanding, Need
+from archiver.serve.nodes import GroupDuty, GroupStanding, Need
 from archiver.wire.api_keys import ApiKey
 
 Answer: TypeAlias = Values | list[bytes | memoryview]
@@ -131,8 +131,8 @@ async def _by_coordinator(service: Service, request: Request, api: Api, group_id
     if request.api_key == ApiKey.OFFSET_COMMIT:
         await commit_in_time(service, request)
 
-    def work() -> Awaitable[Answer]:  # in a separate task, whose time counts as the client's
-        return request.client.turns.run(_handled(api, service, request))
+    def work(duty: GroupDuty) -> Awaitable[Answer]:  # in a separate task, whose time counts as the client's
+        return request.client.turns.run(_handled(api, service, replace(request, duty=duty)))
 
     budget = service.budget(request)
     answer = await service.cluster.coordinating(

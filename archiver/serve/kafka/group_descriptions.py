@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -51,17 +52,17 @@ async def list_groups(service: Service, request: Request) -> Values:
 async def delete_groups(service: Service, request: Request) -> Values:
     return {
         "results": [
-            {"group_id": group_id, "error_code": await _deleted(service, group_id)}
+            {"group_id": group_id, "error_code": await _deleted(service, request, group_id)}
             for group_id in request.body.groups_names
         ]
     }
 
 
-async def _deleted(service: Service, group_id: str) -> ErrorCode:
+async def _deleted(service: Service, request: Request, group_id: str) -> ErrorCode:
     if group_id in service.coordinator.groups:
         return ErrorCode.non_empty_group
     try:
-        count = await service.kept(service.offsets.delete, group_id)
+        count = await service.kept(partial(service.offsets.delete, claim=request.claim), group_id)
     except ContextError:
         return ErrorCode.coordinator_not_available
     return ErrorCode.none if count else ErrorCode.group_id_not_found

@@ -10,7 +10,7 @@ from typing import Final
 
 from archiver.serve.groups import Coordinator, GroupOffsetStore
 from archiver.serve.kafka.service import Kept
-from archiver.serve.nodes import GroupStanding, Need, NodeCluster
+from archiver.serve.nodes import GroupDuty, GroupStanding, Need, NodeCluster
 
 _LOG = logging.getLogger(__name__)
 _EVERY: Final = 60.0
@@ -72,9 +72,9 @@ class GroupUpkeep:
                 expiring = partial(self._expired, group_id)
                 await self._cluster.coordinating(group_id, expiring, is_kept=True, need=Need.OFFSETS)
 
-    async def _expired(self, group_id: str) -> None:
+    async def _expired(self, group_id: str, duty: GroupDuty) -> None:
         if group_id in self._coordinator.groups:
             return
-        count = await self._kept(self._offsets.expire, group_id, self._retention)
+        count = await self._kept(partial(self._offsets.expire, claim=duty.claim), group_id, self._retention)
         if count:
             _LOG.info("group %s had no members for long: %d offsets are forgotten", group_id, count)

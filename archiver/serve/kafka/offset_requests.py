@@ -89,9 +89,11 @@ async def commit_in_time(service: Service, request: Request) -> None:
 async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
     request.client.turns.end_long_work()  # what waits for the registry holds up no other request
     budget = service.budget(request)
-    commit = partial(service.offsets.commit, budget=budget.offsets)
+    commit = partial(service.offsets.commit, budget=budget.offsets, claim=request.claim)
     try:
-        await service.commits.commit(partial(service.kept, commit), request.body.group_id, offsets, owner=budget.owner)
+        await service.commits.commit(
+            partial(service.kept, commit), request.body.group_id, offsets, owner=budget.owner, duty=request.duty
+        )
     except OffsetBudgetReached as error:
         over_groups = error.context["groups"] > error.context["most_groups"]
         service.budgets.reached(budget.owner, "offset_groups" if over_groups else "offset_size")
@@ -128,7 +130,7 @@ async def offset_delete(service: Service, request: Request) -> Values:
     try:
         if group is None and body.group_id not in await service.kept(service.offsets.groups):
             return nothing | {"error_code": ErrorCode.group_id_not_found}
-        await service.kept(service.offsets.delete, body.group_id, partitions)
+        await service.kept(partial(service.offsets.delete, claim=request.claim), body.group_id, partitions)
     except ContextError:
         return nothing | {"error_code": ErrorCode.coordinator_not_available}
     topics = [

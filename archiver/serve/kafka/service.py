@@ -19,10 +19,11 @@ from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.pace import ClientPace
 from archiver.serve.kafka.pauses import Pauses
-from archiver.serve.nodes import JointCommits, NodeCluster
+from archiver.serve.nodes import GroupDuty, JointCommits, NodeCluster
 from archiver.serve.reading import ChunkReader, ServedTopic, ServedTopics
 from archiver.serve.security import Attempts, Quotas, Session
 from archiver.telemetry.serving import BudgetRefusals, Traffic
+from catalog.registry import GroupClaim
 
 Kept: TypeAlias = Callable[..., Awaitable[Any]]
 _Element = TypeVar("_Element")
@@ -116,6 +117,13 @@ class Request:
     client_id: str
     body: Any
     client: Client
+    duty: GroupDuty | None = None
+    """This node's duty for the group that the request is about, if it coordinates it."""
+
+    @property
+    def claim(self) -> GroupClaim | None:
+        """This node's claim on that group."""
+        return None if self.duty is None else self.duty.claim
 
     @property
     def access(self) -> Access:

@@ -10,11 +10,11 @@ from typing import Any, Final, Self, TypeVar
 
 from archiver.serve.groups import GroupBudget
 from archiver.serve.nodes.claims import Claims, GroupStanding, Need
-from archiver.serve.nodes.fenced_offsets import CLAIM
+from archiver.serve.nodes.duty import GroupDuty
 from archiver.serve.nodes.members import Members, Node, NodeAddress
 from archiver.serve.nodes.membership import Beats, Membership, boot_clock
 from archiver.serve.nodes.node_store import NodeStore
-from archiver.serve.nodes.turns import PASS_ON, GroupTurn, GroupTurns
+from archiver.serve.nodes.turns import GroupTurn, GroupTurns
 from catalog.registry import GroupClaim
 from schema_mapping.errors import ContextError
 
@@ -139,7 +139,7 @@ class NodeCluster:
     async def coordinating(
         self,
         group_id: str,
-        work: Callable[[], Awaitable[_Answer]],
+        work: Callable[[GroupDuty], Awaitable[_Answer]],
         *,
         is_kept: bool,
         joins: bool = False,
@@ -161,11 +161,7 @@ class NodeCluster:
         ended = self._claims.begin_request(group_id)
         if isinstance(claim, GroupStanding) or ended is None:
             return claim if isinstance(claim, GroupStanding) else GroupStanding.LOADING
-        token = CLAIM.set(claim)
-        try:
-            task = asyncio.ensure_future(_awaited(work))
-        finally:
-            CLAIM.reset(token)
+        task = asyncio.ensure_future(_awaited(work, GroupDuty(claim)))
         try:
             waits: set[asyncio.Future[Any]] = {task, ended}
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -185,7 +181,7 @@ class NodeCluster:
     async def _kept(
         self,
         turn: GroupTurn,
-        work: Callable[[], Awaitable[_Answer]],
+        work: Callable[[GroupDuty], Awaitable[_Answer]],
         need: Need,
         budget: GroupBudget | None,
         *,
@@ -199,9 +195,7 @@ class NodeCluster:
                 return claim if isinstance(claim, GroupStanding) else GroupStanding.LOADING
             try:
                 await turn.come(joins=joins)
-                CLAIM.set(claim)  # in this task's own context
-                PASS_ON.set(partial(self._turns.pass_on, turn))
-                return await work()
+                return await work(GroupDuty(claim, partial(self._turns.pass_on, turn)))
             finally:
                 self._claims.end_request(group_id, ended)
         finally:
@@ -214,5 +208,5 @@ class NodeCluster:
         self._claims.review()
 
 
-async def _awaited(work: Callable[[], Awaitable[_Answer]]) -> _Answer:
-    return await work()
+async def _awaited(work: Callable[[GroupDuty], Awaitable[_Answer]], duty: GroupDuty) -> _Answer:
+    return await work(duty)

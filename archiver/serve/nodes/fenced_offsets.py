@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextvars import ContextVar
 from datetime import timedelta
-from typing import Final
 
 from archiver.serve.groups import CommittedOffsets, RegistryOffsets
 from catalog.errors import CoordinatorDeposed
 from catalog.registry import GroupClaim, OffsetBudget
-
-CLAIM: Final[ContextVar[GroupClaim | None]] = ContextVar("claim", default=None)
-"""The claim that the request at hand has on its group."""
 
 
 class FencedOffsets(RegistryOffsets):
@@ -31,8 +26,15 @@ class FencedOffsets(RegistryOffsets):
         self._on_refused = on_refused
         self._saw = saw
 
-    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget | None = None) -> None:
-        claim = self._claim(group_id)
+    def commit(
+        self,
+        group_id: str,
+        offsets: CommittedOffsets,
+        budget: OffsetBudget | None = None,
+        *,
+        claim: GroupClaim | None,
+    ) -> None:
+        claim = _checked(group_id, claim)
         try:
             self._opened().group_offsets.commit(self._cluster_id, group_id, offsets, claim=claim, budget=budget)
         except CoordinatorDeposed:
@@ -46,17 +48,19 @@ class FencedOffsets(RegistryOffsets):
             self._saw(group_id, offsets)
         return offsets
 
-    def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
-        claim = self._claim(group_id)
+    def delete(
+        self, group_id: str, places: Collection[tuple[str, int]] | None = None, *, claim: GroupClaim | None
+    ) -> int:
+        claim = _checked(group_id, claim)
         try:
             return self._opened().group_offsets.delete(self._cluster_id, group_id, places, claim=claim)
         except CoordinatorDeposed:
             self._on_refused(group_id, claim)
             raise
 
-    def expire(self, group_id: str, age: float) -> int:
+    def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int:
         """Delete the offsets of a group without members and commits for `age` seconds."""
-        claim = self._claim(group_id)
+        claim = _checked(group_id, claim)
         try:
             return self._opened().group_offsets.expire(
                 self._cluster_id, group_id, age=timedelta(seconds=age), claim=claim
@@ -65,9 +69,8 @@ class FencedOffsets(RegistryOffsets):
             self._on_refused(group_id, claim)
             raise
 
-    @staticmethod
-    def _claim(group_id: str) -> GroupClaim:
-        claim = CLAIM.get()
-        if claim is None:
-            raise CoordinatorDeposed("this node has no claim on the group", group=group_id)
-        return claim
+
+def _checked(group_id: str, claim: GroupClaim | None) -> GroupClaim:
+    if claim is None:
+        raise CoordinatorDeposed("this node has no claim on the group", group=group_id)
+    return claim

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from archiver.serve.groups import CommittedOffsets
-from archiver.serve.nodes.fenced_offsets import CLAIM
-from archiver.serve.nodes.turns import PASS_ON
+from archiver.serve.nodes.duty import GroupDuty
 from catalog.errors import OffsetBudgetReached
 from catalog.registry import GroupClaim, GroupOffset
 
 Keep: TypeAlias = Callable[[str, CommittedOffsets], Awaitable[None]]
-"""Keeps offsets of a group under the claim at hand; they are safe when it returns."""
+"""Keeps offsets of a group under one claim; they are safe when it returns."""
 
 _MOST_TOGETHER: Final = 10_000
 
@@ -49,19 +48,30 @@ class JointCommits:
         self._waiting: dict[str, deque[_Batch]] = {}
         self._keeping: dict[str, asyncio.Task[None]] = {}
 
-    async def commit(self, keep: Keep, group_id: str, offsets: CommittedOffsets, *, owner: str = "") -> None:
-        """Store offsets after earlier ones, together with waiting ones of the same owner. Raises what `keep` raises."""
-        part = self._joined(keep, group_id, offsets, owner)
+    async def commit(
+        self,
+        keep: Keep,
+        group_id: str,
+        offsets: CommittedOffsets,
+        *,
+        owner: str = "",
+        duty: GroupDuty | None = None,
+    ) -> None:
+        """Store offsets after earlier ones, together with waiting ones of the same owner. Raises what `keep` raises.
+
+        `keep` uses the claim of `duty`.
+        """
+        part = self._joined(_Batch(None if duty is None else duty.claim, owner, keep), group_id, offsets)
         if group_id not in self._keeping:
             self._keeping[group_id] = asyncio.get_running_loop().create_task(self._keep(group_id))
-        PASS_ON.get()()
+        if duty is not None:
+            duty.pass_on()
         await asyncio.shield(part.kept)
 
-    def _joined(self, keep: Keep, group_id: str, offsets: CommittedOffsets, owner: str) -> _CommitPart:
-        claim = CLAIM.get()
+    def _joined(self, batch: _Batch, group_id: str, offsets: CommittedOffsets) -> _CommitPart:
         waiting = self._waiting.setdefault(group_id, deque())
-        if not waiting or not waiting[-1].joins(claim, owner, offsets):
-            waiting.append(_Batch(claim, owner, keep))
+        if not waiting or not waiting[-1].joins(batch.claim, batch.owner, offsets):
+            waiting.append(batch)
         part = _CommitPart(offsets, asyncio.get_running_loop().create_future())
         part.kept.add_done_callback(_look_at)  # the request may be gone
         waiting[-1].parts.append(part)
@@ -73,7 +83,6 @@ class JointCommits:
         try:
             while waiting:
                 batch = waiting.popleft()
-                CLAIM.set(batch.claim)  # in this task's own context
                 error = await self._kept(batch, group_id, batch.offsets)
                 if isinstance(error, OffsetBudgetReached) and len(batch.parts) > 1:
                     for part in batch.parts:

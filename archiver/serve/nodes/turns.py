@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
-
-PASS_ON: Final[ContextVar[Callable[[], None]]] = ContextVar("pass_on", default=lambda: None)
-"""Lets the next write start if it may join the current one. The caller keeps the order from then on."""
 
 
 @dataclass(frozen=True, slots=True)

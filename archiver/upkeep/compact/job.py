@@ -17,11 +17,12 @@ from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
+from archiver.storage.journal_memory import JournalMemory
 from archiver.storage.spool import clean_spool
 from archiver.topics.partitioning import check_partitioning
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
-from archiver.upkeep.compact.choice import Budget, Limits
+from archiver.upkeep.compact.choice import Budget, CompactLimits
 from archiver.upkeep.compact.report import (
     CompactFinished,
     CompactObserver,
@@ -29,7 +30,7 @@ from archiver.upkeep.compact.report import (
     GroupFailed,
     TopicCompaction,
 )
-from archiver.upkeep.compact.rounds import Rounds
+from archiver.upkeep.compact.rounds import CompactRounds
 from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
@@ -49,6 +50,7 @@ class Wish:
     held_bytes: int = HELD_BYTES
     saves_work: bool = False
     repartition: bool = False
+    dry_run: bool = False
 
     def __post_init__(self) -> None:
         if self.min_files is not None and self.min_files < 2:  # noqa: PLR2004 - one file is put together with nothing
@@ -73,24 +75,22 @@ class Compact:
         observer: CompactObserver = ignore,
         *,
         budget: Budget | None = None,
-        dry_run: bool = False,
         engine: Callable[[], Engine] | None = None,
-        formats: SegmentFormats = FORMATS,
+        memory: JournalMemory | None = None,
     ) -> None:
         self._config = config
         self._topics = tuple(topics)
         self._wish = wish or Wish()
         self._observer = all_of(observer)
         self._budget = budget or Budget(commit_seconds=config.archive.max_commit_interval)
-        self._dry_run = dry_run
         self._engine = engine
-        self._formats = formats
+        self._memory = memory
 
     def run(self) -> CompactReport:
         """Raises errors of configuration and servers. Failures of a topic or group are in the report."""
         started = time.monotonic()
         engines = EngineChoice(self._config.spark, starts=self._engine)
-        if not self._dry_run:
+        if not self._wish.dry_run:
             engines.check()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
@@ -98,7 +98,7 @@ class Compact:
             names = [row.topic for row in known_topics(self._config, self._topics, registry)]
             closing.enter_context(engines)
             done = tuple(self._topic(name, registry, catalog, engines) for name in names)
-        report = CompactReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
+        report = CompactReport(topics=done, dry_run=self._wish.dry_run, seconds=time.monotonic() - started)
         self._observer(CompactFinished(report=report))
         return report
 
@@ -106,9 +106,9 @@ class Compact:
         settings = self._config.topic(name)
         report = TopicCompaction(topic=name, table=settings.table)
         try:
-            archived = find_archived(self._config, name, registry=registry, catalog=catalog, dry_run=self._dry_run)
+            archived = find_archived(self._config, name, registry=registry, catalog=catalog, dry_run=self._wish.dry_run)
             rounds = self._rounds(archived, registry, catalog, report, engines)
-            if self._dry_run:
+            if self._wish.dry_run:
                 report.planned = rounds.plan(archived.table, settles=False)
             else:
                 clean_spool(self._config.archive.spool)
@@ -125,11 +125,11 @@ class Compact:
         catalog: TableCatalog,
         report: TopicCompaction,
         engines: EngineChoice,
-    ) -> Rounds:
-        work = TableWork.of(self._config, archived.table, registry, catalog)
+    ) -> CompactRounds:
+        work = TableWork.of(self._config, archived.table, registry, catalog, self._memory)
         wish, settings = self._wish, archived.config
         places = self._places(archived) if wish.repartition else None
-        limits = Limits(
+        limits = CompactLimits(
             target_bytes=wish.target_bytes or settings.target_file_size,
             min_files=wish.min_files or settings.compact_min_files,
             saves_work=wish.saves_work,
@@ -140,13 +140,15 @@ class Compact:
         report.partitioned_by = places.by if places else None
         target = CompactTarget(
             files=RewriteTarget.of(
-                archived.table, registry.ledger.load(archived.topic).versions, self._config, self._formats
+                archived.table, registry.ledger.load(archived.topic).versions, self._config, FORMATS
             ),
             target_bytes=limits.target_bytes,
             held_bytes=wish.held_bytes,
             places=places,
         )
-        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engines=engines)
+        return CompactRounds(
+            target, limits, self._budget, work, report=report, observer=self._observer, engines=engines
+        )
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
         """Raise PartitioningChanged if another engine changed the spec, ConfigError if the configuration differs."""

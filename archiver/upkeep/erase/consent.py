@@ -14,6 +14,7 @@ from archiver.upkeep.consent import Consent, RemovalQuestion
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.erase.shown_records import shown_records
 from archiver.upkeep.erase.spans import Span
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover
 
 SAMPLE: Final = 3
@@ -37,8 +38,10 @@ class ErasureConsent:
         """Ask about the records that were found. Raises ConsentMissing if the answer isn't yes."""
         if not report.spans or report.spans == self.agreed:
             return
-        if report.commits and self.agreed is not None and not Cover(self.agreed).beyond(report.spans):
-            return  # the rest of what was agreed on
+        if report.commits and self.agreed is not None:
+            cover = Cover(OffsetRange.half_open(*span) for span in self.agreed)
+            if not cover.beyond(OffsetRange.half_open(*span) for span in report.spans):
+                return  # the rest of what was agreed on
         question = RemovalQuestion(
             topic=self.topic,
             verb="erase",

@@ -18,7 +18,7 @@ from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.erase.topic import TopicErasure
 from archiver.upkeep.removal.conditions import AtOffsets
-from archiver.upkeep.removal.purge import ExpiresOwned, RemovedFiles, never_owned, purge
+from archiver.upkeep.removal.purge import ExpiresOwned, PurgeTerms, RemovedFiles, never_owned, purge
 from archiver.upkeep.removal.snapshots import HoldingSnapshots
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, SUPERSEDED_BY, UNJUDGED, WAITS_FOR
@@ -53,14 +53,10 @@ def finish(
     is_held = work.config.topic(work.topic.topic).hold
     report.purged = purge(
         work.table,
-        registry=work.registry,
-        catalog=work.catalog,
-        trail=work.trail(work.topic),
-        grace_seconds=grace,
-        with_others=True,
-        holds_all=is_held,
-        of_erasures=True,
-        expires_owned=expires_owned,
+        work,
+        PurgeTerms(
+            grace_seconds=grace, with_others=True, holds_all=is_held, of_erasures=True, expires_owned=expires_owned
+        ),
     )
     work.registry.erasures.note_waiting(work.topic, waiting, _waits_for(report.purged.snapshots))
     checks = RemovedFiles(work.table, work.catalog)

@@ -24,7 +24,7 @@ from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent
@@ -47,19 +47,20 @@ from catalog.registry.erased_offsets import CONDITION
 class EraseOptions:
     """Options of an erasure. `grace` is in seconds for readers of older snapshots.
 
-    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep.
+    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep. `agreed` are
+    spans that have consent.
     """
 
     grace: float = 0.0
     dry_run: bool = False
     expires_owned: ExpiresOwned = never_owned
+    agreed: tuple[Span, ...] | None = None
+    clock: Callable[[], float] | None = None
+    """The time in seconds since 1970, by default this machine's, which Postgres has to confirm."""
 
 
 class Erase:
-    """Erase a topic's matching records, archived or staged, or without a condition continue unfinished erasures.
-
-    `agreed` are spans that have consent.
-    """
+    """Erase a topic's matching records, archived or staged, or without a condition continue unfinished erasures."""
 
     def __init__(
         self,
@@ -70,10 +71,7 @@ class Erase:
         *,
         options: EraseOptions | None = None,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
-        clock: Callable[[], float] | None = None,
         consent: Consent = GIVEN,
-        agreed: tuple[Span, ...] | None = None,
     ) -> None:
         self._config = config
         self._name = topic
@@ -81,10 +79,8 @@ class Erase:
         self._observer = all_of(observer)
         self._options = options or EraseOptions()
         self._engine = engine
-        self._formats = formats
-        self._clock = clock
         self._decided: dict[frozenset[int], bool] = {}
-        self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=agreed)
+        self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=self._options.agreed)
 
     def run(self) -> EraseReport:
         """Files that fail are in the report.
@@ -101,7 +97,7 @@ class Erase:
                 self._config, self._name, registry=registry, catalog=catalog, dry_run=self._options.dry_run
             )
             refuse_unerasable(archived.table)
-            now = self._clock() if self._clock else confirmed_time(registry)
+            now = self._options.clock() if self._options.clock else confirmed_time(registry)
             report = EraseReport(topic=self._name, table=archived.topic.table, dry_run=self._options.dry_run)
             work = TopicErasure(
                 config=self._config,
@@ -112,7 +108,7 @@ class Erase:
                 journal=Journal.of(self._config).of_table(archived.table),
                 engine=engines.of_bytes,
                 observer=self._observer,
-                formats=self._formats,
+                formats=FORMATS,
             )
             if self._where is not None:
                 self._erase(work, self._where, report)

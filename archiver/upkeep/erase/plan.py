@@ -14,7 +14,6 @@ from archiver.engine.runner import Engine
 from archiver.errors import ConfigError, ConsentMissing, UpkeepError
 from archiver.observer import ignore
 from archiver.records.where import Where
-from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.upkeep.consent import GIVEN, Consent, RemovalQuestion
 from archiver.upkeep.erase.consent import sample_of
 from archiver.upkeep.erase.job import Erase, EraseOptions
@@ -101,7 +100,6 @@ class ErasePlan:
     options: EraseOptions = field(default_factory=EraseOptions)
     consent: Consent = GIVEN
     engine: Engine | None = None
-    formats: SegmentFormats = FORMATS
 
     def run(self) -> PlanReport:
         """Errors during an erasure are in the report.
@@ -117,18 +115,12 @@ class ErasePlan:
         errors: dict[str, ContextError] = {}
         for erasure, preview in zip(self.plan.erasures, previews, strict=True):
             try:
-                reports.append(self._job(erasure, self.observer, self.options, agreed=preview.spans).run())
+                reports.append(self._job(erasure, self.observer, replace(self.options, agreed=preview.spans)).run())
             except ContextError as error:
                 errors[erasure.topic] = error
         return PlanReport(plan=self.plan, reports=tuple(reports), errors=errors)
 
-    def _job(
-        self,
-        erasure: PlannedErasure,
-        observer: EraseObserver,
-        options: EraseOptions,
-        agreed: tuple[tuple[int, int, int], ...] | None = None,
-    ) -> Erase:
+    def _job(self, erasure: PlannedErasure, observer: EraseObserver, options: EraseOptions) -> Erase:
         return Erase(
             self.config,
             erasure.topic,
@@ -136,9 +128,7 @@ class ErasePlan:
             observer,
             options=options,
             engine=self.engine,
-            formats=self.formats,
             consent=self.consent,
-            agreed=agreed,
         )
 
     def _search(self, erasure: PlannedErasure) -> EraseReport:

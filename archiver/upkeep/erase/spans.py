@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover, joined, uncovered
 
 Span: TypeAlias = tuple[int, int, int]
@@ -29,14 +30,14 @@ def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
 def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
     """The offsets neither `gone` now nor erased before, sorted."""
     taken = (*gone, *((each, start, end) for each, those in erased.items() for start, end in those))
-    by_partition, cover = _joined(taken), Cover(taken)
+    by_partition, cover = _joined(taken), Cover(OffsetRange.half_open(*span) for span in taken)
     return tuple(
         (partition, *part)
         for partition, those in sorted(_joined(spans).items())
         for start, end in those
         for part in (
             uncovered([(start, end)], by_partition[partition])
-            if cover.touches(partition, start, end)
+            if cover.touches(OffsetRange.half_open(partition, start, end))
             else [(start, end)]
         )
     )

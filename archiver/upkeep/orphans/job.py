@@ -15,7 +15,7 @@ from archiver.audit.trail import AuditTrail
 from archiver.config import Config
 from archiver.errors import ConfigError, ConsentMissing, StorageError
 from archiver.observer import all_of, ignore
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool, dead_folders
 from archiver.upkeep.archived_topic import known_topics
@@ -60,7 +60,6 @@ class Orphans:
         *,
         older_than: float | None = None,
         deletes: bool = False,
-        formats: SegmentFormats = FORMATS,
         clock: Callable[[], float] = time.time,
         consent: Consent = GIVEN,
     ) -> None:
@@ -69,7 +68,6 @@ class Orphans:
         self._observer = all_of(observer)
         self._older_than = _age(config.archive.orphan_grace, older_than)
         self._deletes = deletes
-        self._formats = formats
         self._clock = clock
         self._consent = consent
 
@@ -81,7 +79,7 @@ class Orphans:
                 registry=closing.enter_context(Registry(self._config.registry.dsn)),
                 catalog=closing.enter_context(TableCatalog(self._config.catalog)),
                 journal=Journal.of(self._config),
-                formats=self._formats,
+                formats=FORMATS,
                 now_ms=int(self._clock() * 1_000),
             )
             rows = known_topics(self._config, self._topics, connected.registry)

@@ -22,7 +22,7 @@ from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.schemas import mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
@@ -69,14 +69,12 @@ class Rebuild:
         topics: Sequence[str] = (),
         *,
         starts: Mapping[int, int] | None = None,
-        formats: SegmentFormats = FORMATS,
     ) -> None:
         if starts and len(topics) != 1:
             raise ConfigError("first offsets are those of one topic's partitions: name that topic")
         self._config = config
         self._topics = tuple(topics)
         self._starts = dict(starts or {})
-        self._formats = formats
         self._journal = Journal.of(config)
 
     def run(self) -> tuple[RebuiltTopic, ...]:
@@ -111,13 +109,13 @@ class Rebuild:
     def _restore(self, settings: TopicConfig, table: ArchiveTable, registry: Registry) -> RebuiltTopic:
         topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
         entries = self._journal.of_table(table)
-        completed = complete_journal(table, entries, self._formats)
+        completed = complete_journal(table, entries, FORMATS)
         journal = entries.read()
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {path for one in journal.ranges for path in one.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
         wanted = sorted(files.keys() - journaled if is_complete else files)
-        footers = read_footers({path: self._formats.named(files[path].format, path) for path in wanted}, objects)
+        footers = read_footers({path: FORMATS.named(files[path].format, path) for path in wanted}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
         rows = self._unnamed(table, files, footers, registry, state)
         ranges = table_ranges(table, journal.ranges, files, footers)
@@ -139,7 +137,7 @@ class Rebuild:
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
         ends = self._ends(table, registry, journal)
-        waiting = continuing_ranges(table, objects, self._formats, versions=versions, ends=ends)
+        waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
         trail = AuditTrail(topic=topic, journal=entries, registry=registry)
         trail.settled(completed)
@@ -169,9 +167,9 @@ class Rebuild:
         return UnnamedRows(
             table=table,
             storage=TopicStorage(
-                deletes=DeleteFiles(objects, self._formats),
+                deletes=DeleteFiles(objects, FORMATS),
                 objects=objects,
-                formats=self._formats,
+                formats=FORMATS,
                 mappings=KnownMappings(table.topic.topic, mappings),
             ),
             files=files,

@@ -18,7 +18,7 @@ from archiver.kafka.broker import BrokerClient
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal
 from archiver.storage.segment import SegmentFormat
-from archiver.topics.opening import for_records, open_topic
+from archiver.topics.opening import RegisteredTopic, TopicServers, for_records, open_topic
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange
@@ -30,7 +30,7 @@ _NO_LIMIT: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class RefetchedFiles:
     """Uploaded files of a range, in order. `error` stopped the task early.
 
     The last batch may extend beyond the range.
@@ -44,12 +44,12 @@ class Fetched:
 class FromKafka:
     """The fetched ranges by id, and the schema change that they need."""
 
-    fetched: dict[str, Fetched]
+    fetched: dict[str, RefetchedFiles]
     change: SchemaChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogReader:
+class RangeRefetcher:
     """Archive ranges of a topic again. `engine` is called only if there is something to fetch."""
 
     config: Config
@@ -70,16 +70,14 @@ class LogReader:
             opened = open_topic(
                 schemas,
                 brokers.describe([name])[name],
+                RegisteredTopic(row=self.topic),
+                TopicServers(registry=self.registry, catalog=self.catalog, journal=Journal.of(self.config)),
                 cluster_id=self.topic.cluster_id,
-                known=self.topic,
-                registry=self.registry,
-                catalog=self.catalog,
-                journal=Journal.of(self.config),
             )
             partitions = sorted({one.partition for one in wanted})
             starts = brokers.list_offsets(name, partitions, "earliest")
             ends = brokers.list_offsets(name, partitions, "latest_stable")
-        found = {one.id: Fetched() for one in wanted}
+        found = {one.id: RefetchedFiles() for one in wanted}
         planned = [
             (one, span)
             for one in wanted
@@ -110,7 +108,7 @@ class LogReader:
             for outcome in engine.run_tasks(tasks, translate_range):
                 result = outcome.result or TaskResult(ranges=(), error=outcome.error)
                 one = planned[outcome.index][0]
-                found[one.id] = Fetched(ranges=result.ranges, error=_told(result.error))
+                found[one.id] = RefetchedFiles(ranges=result.ranges, error=_told(result.error))
         return FromKafka(fetched=found, change=opened.change)
 
     def _check_cluster(self, brokers: BrokerClient) -> None:

@@ -20,11 +20,10 @@ from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.topics.seen_partition import furthest
-from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
+from archiver.upkeep.refill.from_kafka import FromKafka, RangeRefetcher
 from archiver.upkeep.refill.mending import Mender, Mending
-from archiver.upkeep.refill.report import Fate, Mended
+from archiver.upkeep.refill.report import Fate, MendedHole
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange
 from catalog.digests import add_digests
 from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.archive_table import ArchiveTable
@@ -34,6 +33,7 @@ from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, PartitionOffset, TopicRow, TranslatedRange, new_id
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance, ExpectedRange, Hole
 from catalog.ranges.spans import uncovered
 from catalog.registry import Registry
@@ -71,7 +71,7 @@ class Found:
 
 @dataclass(slots=True, kw_only=True)
 class Made:
-    mended: list[Mended] = field(default_factory=list)
+    mended: list[MendedHole] = field(default_factory=list)
     mendings: list[Mending] = field(default_factory=list)
     accepted: list[Acceptance] = field(default_factory=list)
     change: SchemaChange | None = None
@@ -105,7 +105,7 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        # Read the table, not the registry: its database may be older than the retirement.
+        # The table is asked, not the registry: its database may be older than the retirement.
         holes = tuple(
             each
             for each in search(table, expected, formats=self.formats)
@@ -114,9 +114,11 @@ class RefillWork:
         range_ids = [each.range_id for each in holes]
         ranges = {one.id: one for one in registry.files.ranges(topic, range_ids)}
         lacking = [range_ for range_ in expected if range_.id in set(range_ids)]
-        account = {interval.offsets: interval for interval in registry.rows.account(topic, map(_offsets_of, lacking))}
+        account = {
+            interval.offsets: interval for interval in registry.rows.account(topic, map(OffsetRange.of_range, lacking))
+        }
         by_id = {each.id: each for each in expected}
-        by_id |= {range_.id: _accounted(range_, account.get(_offsets_of(range_))) for range_ in lacking}
+        by_id |= {range_.id: _accounted(range_, account.get(OffsetRange.of_range(range_))) for range_ in lacking}
         return Found(
             table=table,
             holes=holes,
@@ -155,7 +157,7 @@ class RefillWork:
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
         """Kafka's records of the ranges. None if the topic is gone or was recreated."""
-        reader = LogReader(
+        reader = RangeRefetcher(
             config=self.config,
             topic=self.topic,
             registry=self.registry,
@@ -237,7 +239,7 @@ def _act(refill: Refill) -> RefilledAct:
     )
 
 
-def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]:
+def _whole(found: Found, mended: Sequence[MendedHole]) -> list[OffsetRange]:
     holes = [
         each.hole
         for each in mended
@@ -245,14 +247,8 @@ def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]
     ]
     ranges = ((hole, found.expected.get(hole.range_id)) for hole in holes)
     return [
-        (one.partition, one.start_offset, one.end_offset)
-        for hole, one in ranges
-        if one is not None and one.is_intact and hole.rows == one.rows
+        OffsetRange.of_range(one) for hole, one in ranges if one is not None and one.is_intact and hole.rows == one.rows
     ]
-
-
-def _offsets_of(one: ExpectedRange) -> OffsetRange:
-    return OffsetRange.half_open(one.partition, one.start_offset, one.end_offset)
 
 
 def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
@@ -265,7 +261,5 @@ def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
     return one if one.is_intact else replace(one, digest=None)
 
 
-def _spans(mended: Sequence[Mended], fate: Fate) -> tuple[tuple[int, int, int], ...]:
-    return tuple(
-        (each.hole.partition, each.hole.start_offset, each.hole.end_offset) for each in mended if each.fate is fate
-    )
+def _spans(mended: Sequence[MendedHole], fate: Fate) -> tuple[OffsetRange, ...]:
+    return tuple(OffsetRange.of_range(each.hole) for each in mended if each.fate is fate)

@@ -16,11 +16,11 @@ from typing import Final, TypeAlias
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
-from archiver.audit.trail import AuditTrail
 from archiver.commit.check_rows import renew_check
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
+from archiver.rewrite.table_work import TableWork
 from archiver.storage.file_names import DataFileName
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.noted import noted_deletion
@@ -71,49 +71,49 @@ def never() -> bool:
     return False
 
 
-def purge(
-    table: ArchiveTable,
-    *,
-    registry: Registry,
-    catalog: TableCatalog,
-    trail: AuditTrail,
-    grace_seconds: float,
-    with_others: bool = False,
-    holds_all: bool = False,
-    of_erasures: bool = False,
-    expires_owned: ExpiresOwned = never_owned,
-    is_over: Callable[[], bool] = never,
-) -> Purged:
-    """Expire snapshots older than `grace_seconds` that only keep removed files, and delete unneeded files. Audited.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeTerms:
+    """What may go: snapshots older than `grace_seconds` that only keep removed files, and unneeded files.
 
     `with_others` includes unnamed snapshots of other engines. `holds_all` if the configuration holds the topic.
-    `of_erasures` deletes only files with erased records; otherwise the grace of unfinished erasures applies too.
-    Nothing is deleted or expired if the owner forbids it. No batch starts after `is_over`. Raises TableError,
-    RegistryError and StorageError.
+    `of_erasures` deletes only files with erased records; otherwise the grace of unfinished erasures applies too. No
+    batch starts after `is_over`.
     """
-    if of_erasures:
+
+    grace_seconds: float
+    with_others: bool = False
+    holds_all: bool = False
+    of_erasures: bool = False
+    expires_owned: ExpiresOwned = never_owned
+    is_over: Callable[[], bool] = never
+
+
+def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
+    """Expire snapshots and delete files. Audited. Nothing is deleted or expired if the owner forbids it.
+
+    Raises TableError, RegistryError and StorageError.
+    """
+    registry, catalog = work.registry, work.catalog
+    if terms.of_erasures:
         _note_stale(table, registry, catalog)
         removed = registry.erasures.files(table.topic)
     else:
         removed = registry.retention.removed_files(table.topic)
         promised = registry.erasures.promised_seconds(table.topic)
-        if promised > grace_seconds:  # the erasure deletes its files itself
-            grace_seconds = promised
+        if promised > terms.grace_seconds:  # the erasure deletes its files itself
+            terms = replace(terms, grace_seconds=promised)
             erased = registry.erasures.files(table.topic)
             removed = {path: commit for path, commit in removed.items() if path not in erased}
-    if not removed or holds_all:
-        return Purged(left=tuple(removed), held=len(removed) if holds_all else 0)
+    if not removed or terms.holds_all:
+        return Purged(left=tuple(removed), held=len(removed) if terms.holds_all else 0)
     names = {file_name(path) for path in removed}
-    if is_over():
+    if terms.is_over():
         return Purged(left=tuple(removed), stopped=True)
-    choice = _ExpiryChoice(
-        registry=registry, grace_seconds=grace_seconds, with_others=with_others, expires_owned=expires_owned
-    )
     try:
-        table, found, manifests = _expired(table, names, catalog, choice)
+        table, found, manifests = _expired(table, names, work, terms)
     except FilesShared:
         return Purged(left=tuple(removed), shared=True)
-    if of_erasures:
+    if terms.of_erasures:
         _note_manifests(table, registry, manifests)
     pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
@@ -126,8 +126,8 @@ def purge(
     there, gone = _orphans(table, going, files)
     report.orphans = (*there, *gone)
     sizes = {each.path: each.size for each in report.orphans}
-    with noted_deletion(trail, "purge", report, gone=gone):
-        remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=is_over)
+    with noted_deletion(work.trail(table.topic), "purge", report, gone=gone):
+        remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=terms.is_over)
     deleted = {each.path for each in report.deleted}
     return Purged(
         deleted=len(deleted),
@@ -136,7 +136,7 @@ def purge(
         held=sum(1 for path in free if file_name(path) in known.held),
         shared=bool(report.shared),
         snapshots=found,
-        stopped=is_over() and len(deleted) + len(report.needed_again) + len(report.shared) < len(going),
+        stopped=terms.is_over() and len(deleted) + len(report.needed_again) + len(report.shared) < len(going),
         failures=report.failures,
     )
 
@@ -167,33 +167,26 @@ def _registry_id(path: str) -> str:
     return file_name(path) if name is None else name.ulid
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ExpiryChoice:
-    registry: Registry
-    grace_seconds: float
-    with_others: bool
-    expires_owned: ExpiresOwned
-
-
 def _expired(
-    table: ArchiveTable, names: set[str], catalog: TableCatalog, choice: _ExpiryChoice
+    table: ArchiveTable, names: set[str], work: TableWork, terms: PurgeTerms
 ) -> tuple[ArchiveTable, HoldingSnapshots, tuple[str, ...]]:
     """Expire what may expire; return the table, the snapshots before, and undeleted manifests.
 
     New tags are checked right before: catalogs drop a tag with its snapshot. Raises FilesShared if the owner forbids
     it.
     """
+    registry, catalog = work.registry, work.catalog
     manifests: tuple[str, ...] = ()
     for left in reversed(range(EXPIRY_TRIES)):
         table = catalog.reload(table)
         refuse_shared(table.properties, table.topic.table)
         # Without a grace everything may go that was there a moment ago, by the clock that has just made snapshots.
-        now = confirmed_time(choice.registry) if choice.grace_seconds else time.time()
-        older_than_ms = int((now - choice.grace_seconds) * 1_000) + 1
+        now = confirmed_time(registry) if terms.grace_seconds else time.time()
+        older_than_ms = int((now - terms.grace_seconds) * 1_000) + 1
         found = holding_snapshots(
-            table, names, older_than_ms=older_than_ms, with_others=choice.with_others, now_ms=int(now * 1_000)
+            table, names, older_than_ms=older_than_ms, with_others=terms.with_others, now_ms=int(now * 1_000)
         )
-        if found.owned and choice.expires_owned(found.owned, found.settings):
+        if found.owned and terms.expires_owned(found.owned, found.settings):
             found = replace(found, going=(*found.going, *found.owned), owned=(), settings={})
         if not found.going:
             break
@@ -203,7 +196,7 @@ def _expired(
             raise CatalogUnreachable(
                 "others set tags or branches while snapshots were looked at; look again", table=table.topic.table
             )
-        renew_check(table.topic, table, choice.registry, partial(catalog.reload, table))
+        renew_check(table.topic, table, registry, partial(catalog.reload, table))
         try:
             manifests = catalog.expire(table, found.going)
         except CatalogUnreachable:

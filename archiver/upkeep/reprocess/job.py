@@ -23,7 +23,7 @@ from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.schemas import bloom_columns
 from archiver.schemas.topic_schemas import TopicSchemas
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.spool import clean_spool
 from archiver.topics.assigning import ColumnAssigner
@@ -31,7 +31,7 @@ from archiver.topics.waiting_errors import waits_error
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
-from archiver.upkeep.reprocess.rounds import Rounds
+from archiver.upkeep.reprocess.rounds import ReprocessRounds
 from archiver.upkeep.reprocess.row_filter import RowFilter, countable_ids
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.properties import metrics_properties
@@ -59,7 +59,6 @@ class Reprocess:
         *,
         dry_run: bool = False,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
     ) -> None:
         self._config = config
         self._name = topic
@@ -67,7 +66,6 @@ class Reprocess:
         self._observer = all_of(observer)
         self._dry_run = dry_run
         self._engine = engine
-        self._formats = formats
 
     def run(self) -> ReprocessReport:
         """Raises errors of configuration, schema and servers. A file's failure is in the report."""
@@ -116,7 +114,7 @@ class Reprocess:
         *,
         registry: Registry,
         catalog: TableCatalog,
-    ) -> tuple[Rounds, Assignment]:
+    ) -> tuple[ReprocessRounds, Assignment]:
         manifests = ManifestReader(countable_ids(archived.table.schema), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         work = TableWork(registry=registry, catalog=catalog, manifests=manifests, journal=journal)
@@ -131,7 +129,7 @@ class Reprocess:
             newest = max(assignment.state.versions, key=lambda each: each.version)
             work.trail(archived.topic).begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
-        rounds = Rounds(
+        rounds = ReprocessRounds(
             self._target(schemas.config, archived.table, assignment),
             Decoding(
                 row=assignment.row,
@@ -152,7 +150,7 @@ class Reprocess:
         change = _change(settings, table, assignment)
         schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
         return replace(
-            RewriteTarget.of(table, assignment.state.versions, self._config, self._formats),
+            RewriteTarget.of(table, assignment.state.versions, self._config, FORMATS),
             column_names={identifier: schema.find_field(identifier).name for identifier in schema.field_ids},
             table_properties={**table.properties, **metrics_properties(schema, table.properties)},
             bloom_filters=table.bloom_filters if change.bloom_filters is None else change.bloom_filters,

@@ -12,8 +12,9 @@ from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
 from archiver.config import Config
 from archiver.errors import ConsentMissing
 from archiver.observer import ignore
+from archiver.storage.journal_memory import JournalMemory
 from archiver.upkeep.consent import WITHHELD
-from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.job import Expire, ExpireOptions
 from archiver.upkeep.retire.report import ExpireObserver
 
 _LOG = logging.getLogger(__name__)
@@ -23,10 +24,17 @@ def retirement(
     config: Config, observer: ExpireObserver = ignore, *, latest: Callable[[], Config] | None = None
 ) -> Chore:
     """Make the chore. `latest` reloads the configuration for each turn, so that a new `hold` applies."""
+    memory = JournalMemory()
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
         name = turn.topic.topic
-        job = Expire(latest() if latest else config, (name,), observer, is_over=turn.is_over, consent=WITHHELD)
+        job = Expire(
+            latest() if latest else config,
+            (name,),
+            observer,
+            options=ExpireOptions(is_over=turn.is_over, memory=memory),
+            consent=WITHHELD,
+        )
         (done,) = job.run().topics
         if isinstance(done.error, ConsentMissing):
             return ChoreOutcome(waits_for=done.error)

@@ -5,7 +5,7 @@ Kept in the registry for each configured limit; for a command's limits only duri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,9 +15,10 @@ from archiver.config.model import SHORT_RETENTION, TopicConfig
 from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import Consent, RemovalQuestion
 from archiver.upkeep.removal.components import Component
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.plan import Retirement
 from catalog.model import TopicRow
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 
@@ -60,7 +61,14 @@ class PlannedRemoval:
         """Whether this is part of the other removal: its rest after a partial commit."""
         if other is None or self.records > other.records or not self.paths <= other.paths:
             return False
-        return not Cover(other.spans).beyond(self.spans)
+        return not Cover(_ranges(other)).beyond(_ranges(self))
+
+
+def _ranges(removal: PlannedRemoval) -> Iterator[OffsetRange]:
+    """Yield the offsets that go. Of some partitions none go."""
+    for partition, start, end in removal.spans:
+        if start < end:
+            yield OffsetRange.half_open(partition, start, end)
 
 
 def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
@@ -88,7 +96,7 @@ class RetirementConsent:
     def of(
         cls,
         settings: TopicConfig,
-        named: Limits | None,
+        named: RetireLimits | None,
         *,
         topic: TopicRow,
         registry: Registry,

@@ -24,18 +24,19 @@ from archiver.observer import all_of, ignore
 from archiver.rewrite.rounds import commit_batches, in_rounds
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.storage.formats import FORMATS, SegmentFormats
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
+from archiver.storage.journal_memory import JournalMemory
 from archiver.upkeep.archived_topic import find_archived, known_topics
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, reach_beside
 from archiver.upkeep.removal.conditions import Below
-from archiver.upkeep.removal.purge import confirmed_time, never, purge
+from archiver.upkeep.removal.purge import PurgeTerms, confirmed_time, never, purge
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
 from archiver.upkeep.removal.work import RemovalWork
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
-from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
+from archiver.upkeep.retire.cut import RetireLimits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
 from archiver.upkeep.retire.plan import Batch, Retirement, groups_of, in_batches, retirement, without_failed
 from archiver.upkeep.retire.report import (
@@ -59,11 +60,24 @@ from schema_mapping.errors import ContextError
 REASON: Final = "expire"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireOptions:
+    """`rows` also removes older rows of mixed files. Nothing starts after `is_over`.
+
+    The default time is this machine's, confirmed by Postgres.
+    """
+
+    rows: bool = False
+    dry_run: bool = False
+    clock: Callable[[], float] | None = None
+    is_over: Callable[[], bool] = never
+    memory: JournalMemory | None = None
+
+
 class Expire:
     """Retire records of `topics`, by default all registered and configured.
 
-    Default `limits` are `retention` and `retention_size`. `rows` also removes older rows of mixed files. The default
-    time is this machine's, confirmed by Postgres. Nothing starts after `is_over`.
+    Default `limits` are `retention` and `retention_size`.
     """
 
     def __init__(
@@ -72,13 +86,9 @@ class Expire:
         topics: Sequence[str] = (),
         observer: ExpireObserver = ignore,
         *,
-        limits: Limits | None = None,
-        rows: bool = False,
-        dry_run: bool = False,
+        limits: RetireLimits | None = None,
+        options: ExpireOptions | None = None,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
-        clock: Callable[[], float] | None = None,
-        is_over: Callable[[], bool] = never,
         consent: Consent = GIVEN,
     ) -> None:
         if limits is not None and not topics:
@@ -87,12 +97,8 @@ class Expire:
         self._topics = tuple(topics)
         self._observer = all_of(observer)
         self._limits = limits
-        self._rows = rows
-        self._dry_run = dry_run
+        self._options = options or ExpireOptions()
         self._engine = engine
-        self._formats = formats
-        self._clock = clock
-        self._is_over = is_over
         self._consent = consent
 
     def run(self) -> ExpireReport:
@@ -102,10 +108,10 @@ class Expire:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             engines = closing.enter_context(EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES))
-            now = self._clock() if self._clock else confirmed_time(registry)
+            now = self._options.clock() if self._options.clock else confirmed_time(registry)
             rows = known_topics(self._config, self._topics, registry)
             done = tuple(self._topic(row, registry, catalog, engines, now) for row in rows)
-        report = ExpireReport(topics=done, dry_run=self._dry_run, seconds=time.monotonic() - started)
+        report = ExpireReport(topics=done, dry_run=self._options.dry_run, seconds=time.monotonic() - started)
         self._observer(ExpireFinished(report=report))
         return report
 
@@ -122,7 +128,7 @@ class Expire:
         )
         try:
             archived = find_archived(
-                self._config, topic.topic, registry=registry, catalog=catalog, dry_run=self._dry_run
+                self._config, topic.topic, registry=registry, catalog=catalog, dry_run=self._options.dry_run
             )
             work = TopicExpiry(
                 config=self._config,
@@ -130,11 +136,11 @@ class Expire:
                 registry=registry,
                 catalog=catalog,
                 manifests=ManifestReader(cache=PlanCache.below(self._config.archive.spool)),
-                journal=Journal.of(self._config).of_table(archived.table),
+                journal=Journal.of(self._config, self._options.memory).of_table(archived.table),
                 engine=engines.of_bytes,
                 observer=self._observer,
-                formats=self._formats,
-                is_over=self._is_over,
+                formats=FORMATS,
+                is_over=self._options.is_over,
                 consent=RetirementConsent.of(
                     settings,
                     self._limits,
@@ -145,17 +151,17 @@ class Expire:
                     now=now,
                 ),
             )
-            work.run(limits, report, rows=self._rows, dry_run=self._dry_run)
+            work.run(limits, report, rows=self._options.rows, dry_run=self._options.dry_run)
         except ContextError as error:
             report.error = error
             self._observer(ExpireFailed(topic=topic.topic, path=None, error=error))
         return report
 
 
-def limits_of(settings: TopicConfig, now: float) -> Limits:
+def limits_of(settings: TopicConfig, now: float) -> RetireLimits:
     """The limits of a topic's section at this time (seconds since 1970)."""
     time_ms = None if settings.retention is None else int((now - settings.retention) * 1_000)
-    return Limits(time_ms=time_ms, size_bytes=settings.retention_size)
+    return RetireLimits(time_ms=time_ms, size_bytes=settings.retention_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,16 +170,16 @@ class TopicExpiry(RemovalWork):
     consent: RetirementConsent
     is_over: Callable[[], bool] = never
 
-    def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
+    def run(self, limits: RetireLimits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
         """Retire by these limits, and delete files retired before.
 
         Fills `report`. Raises TableError, RegistryError and StorageError.
         """
-        table, trail = self.table, self.trail(self.topic)
+        table = self.table
         if not dry_run:
             holds_in_force(self.topic, self.journal, self.registry, recalls=True)  # the purge asks the registry
             settle_rewrites(self, table, ends_silent=True)
-            trail.note_hold(is_held=self.archived.config.hold)
+            self.trail(self.topic).note_hold(is_held=self.archived.config.hold)
         missing: ConsentMissing | None = None
         if not limits.is_none:
             try:
@@ -185,19 +191,19 @@ class TopicExpiry(RemovalWork):
         if not dry_run:
             report.purged = purge(
                 table,
-                registry=self.registry,
-                catalog=self.catalog,
-                trail=trail,
-                grace_seconds=self.archived.config.snapshot_retention,
-                holds_all=self.archived.config.hold,
-                is_over=self.is_over,
+                self,
+                PurgeTerms(
+                    grace_seconds=self.archived.config.snapshot_retention,
+                    holds_all=self.archived.config.hold,
+                    is_over=self.is_over,
+                ),
             )
             report.stopped |= report.purged.stopped
             report.journal = sum_up_journal(self.journal, report.topic, self.is_over)
         if missing is not None:
             raise missing
 
-    def _retire(self, limits: Limits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
+    def _retire(self, limits: RetireLimits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
         agreed: PlannedRemoval | None = None
 
         def attempt() -> bool | None:
@@ -225,7 +231,7 @@ class TopicExpiry(RemovalWork):
             in_rounds(attempt, table=self.topic.table, may_be="they can be retired")
 
     def _plan(
-        self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
+        self, limits: RetireLimits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
     ) -> tuple[Retirement, Mapping[str, TableFile], Mapping[int, int]]:
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
@@ -261,7 +267,7 @@ class TopicExpiry(RemovalWork):
                 return ranges
             reach = reach | further
 
-    def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
+    def _cuts(self, limits: RetireLimits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
         files = self._files(table, report)
         cuts = whole_file_cuts(limits, files, table.offsets)
         if not rows or limits.time_ms is None:

@@ -11,10 +11,11 @@ from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.late_entry import LateEntry
-from archiver.upkeep.verify.sources import Sources
+from archiver.upkeep.verify.sources import VerifySources
 from catalog.account.comparison import Difference, compare
 from catalog.current_ranges import current_ranges
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
+from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
@@ -28,7 +29,7 @@ class Witness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedRange:
     """A range that the table must have, and its source. An `is_unknown` range is known by its rows alone."""
 
     range: StoredRange
@@ -40,7 +41,7 @@ class Claimed:
 class Evidence:
     """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions."""
 
-    ranges: tuple[Claimed, ...]
+    ranges: tuple[ClaimedRange, ...]
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     faults: tuple[Fault, ...]
@@ -64,7 +65,7 @@ class Evidence:
         """
         spans = self.open_spans()
         found = [
-            Claimed(range=one, witness=Witness.FOOTERS)
+            ClaimedRange(range=one, witness=Witness.FOOTERS)
             for one in _ranges_of(claims)
             if any(start <= one.start_offset < end for start, end in spans.get(one.partition, ()))
         ]
@@ -75,7 +76,7 @@ class Evidence:
         return replace(self, ranges=ranges, faults=tuple(faults))
 
 
-def evidence_of(sources: Sources) -> Evidence:
+def evidence_of(sources: VerifySources) -> Evidence:
     """Combine what journal and registry say of the offsets that the table claims."""
     ends = {partition: each.next_offset for partition, each in sources.table.offsets.items()}
     faults = [
@@ -85,7 +86,7 @@ def evidence_of(sources: Sources) -> Evidence:
     every = _journaled(sources.journal)
     journaled = [one for one in every if one.start_offset < ends.get(one.partition, 0)]
     starts = _starts(sources.journal)
-    known = [Claimed(range=one, witness=Witness.JOURNAL) for one in journaled]
+    known = [ClaimedRange(range=one, witness=Witness.JOURNAL) for one in journaled]
     registered = () if sources.registry is None else sources.registry.ranges
     faults += _beyond(sources.reach, every, registered)
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
@@ -93,15 +94,15 @@ def evidence_of(sources: Sources) -> Evidence:
         faults += _contradictions(journaled, in_table)
     if sources.registry is not None and not sources.registry.is_in_doubt:
         faults += map(_differing, compare(sources.registry.account, registered))
-    cover = Cover((one.partition, *one.offsets) for one in journaled)
-    more = [one for one in in_table if not cover.touches(one.partition, *one.offsets)]
+    cover = Cover(map(OffsetRange.of_range, journaled))
+    more = [one for one in in_table if not cover.touches(OffsetRange.of_range(one))]
     if sources.has_journal:
         faults += [_unjournaled(one) for one in more if _is_due(one, sources.journal)]
     account = () if sources.registry is None else sources.registry.account
     unnamed = [interval.offsets for interval in account if interval.is_unknown]
-    unknown = Cover((offsets.partition, offsets.first, offsets.last + 1) for offsets in unnamed)
+    unknown = Cover(unnamed)
     known += [
-        Claimed(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(one.partition, *one.offsets))
+        ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(OffsetRange.of_range(one)))
         for one in more
     ]
     ranges, overlapping = _disjoint(known)
@@ -180,7 +181,7 @@ def _unjournaled(one: StoredRange) -> Fault:
 
 def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
     known = {(one.partition, *one.offsets): one for one in registered}
-    cover = Cover((one.partition, *one.offsets) for one in registered)
+    cover = Cover(map(OffsetRange.of_range, registered))
     for one in journaled:
         other = known.get((one.partition, *one.offsets))
         place: dict[str, Any] = {
@@ -189,7 +190,7 @@ def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[Store
             "end_offset": one.end_offset,
         }
         if other is None:
-            overlaps = cover.touches(one.partition, *one.offsets)
+            overlaps = cover.touches(OffsetRange.of_range(one))
             message = "other borders of these offsets than the journal" if overlaps else "no range with these offsets"
             yield Fault(kind=FaultKind.REGISTRY, message=f"the registry has {message}: {_ADVICE}", **place)
             continue
@@ -217,8 +218,8 @@ def _differing(difference: Difference) -> Fault:
     )
 
 
-def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[StoredRange]]:
-    kept: list[Claimed] = []
+def _disjoint(known: Iterable[ClaimedRange]) -> tuple[tuple[ClaimedRange, ...], list[StoredRange]]:
+    kept: list[ClaimedRange] = []
     overlapping: list[StoredRange] = []
     for each in sorted(known, key=lambda each: (each.range.partition, each.range.start_offset)):
         before = kept[-1].range if kept else None

@@ -59,19 +59,21 @@ class FileClaim:
 _OF_CLAIM: Final = tuple(each.name for each in fields(FileClaim))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsOfFile:
+    """What was found in a file's rows. Bounds are None if it has none."""
+
+    path: str
+    digest: str
+    partitions: ValueBounds | None
+    offsets: ValueBounds | None
+
+
 def check_claim(
-    claim: FileClaim,
-    metadata: SegmentMetadata,
-    *,
-    identity: Identity,
-    path: str,
-    digest: str,
-    partitions: ValueBounds | None,
-    offsets: ValueBounds | None,
-    mappings: Mapping[int, str],
+    claim: FileClaim, metadata: SegmentMetadata, rows: RowsOfFile, *, identity: Identity, mappings: Mapping[int, str]
 ) -> Iterator[Fault]:
     """Check a footer against the file's rows: digest, partitions and offsets."""
-    origin = metadata.origin
+    origin, partitions, offsets = metadata.origin, rows.partitions, rows.offsets
     place = {"partition": claim.partition, "start_offset": claim.start_offset, "end_offset": claim.end_offset}
     if origin is not None:
         found = (origin.cluster_id, origin.topic, origin.topic_id or identity.topic_id)
@@ -80,7 +82,7 @@ def check_claim(
                 kind=FaultKind.FOREIGN,
                 message=f"the file holds records of another topic: {origin.topic} ({origin.topic_id}) of cluster"
                 f" {origin.cluster_id}. Somebody put it there; restore the right file from a backup",
-                file=path,
+                file=rows.path,
             )
         is_inside = (
             partitions is None or (partitions.low, partitions.high) == (origin.partition, origin.partition)
@@ -90,15 +92,15 @@ def check_claim(
                 kind=FaultKind.FOOTER,
                 message="the footer claims other offsets than the file's rows have"
                 f" ({_text(partitions)} and {_text(offsets)}): the footer or the rows were changed",
-                file=path,
+                file=rows.path,
                 **place,
             )
-    if claim.digest is not None and claim.digest != digest:
+    if claim.digest is not None and claim.digest != rows.digest:
         yield Fault(
             kind=FaultKind.DAMAGED,
-            message=f"the file's records have the digest {digest}, its footer says {claim.digest}: the file was changed"
-            " after it was written; restore it from a backup",
-            file=path,
+            message=f"the file's records have the digest {rows.digest}, its footer says {claim.digest}: the file was"
+            " changed after it was written; restore it from a backup",
+            file=rows.path,
             **place,
         )
     for version, text in metadata.mappings.items():
@@ -107,7 +109,7 @@ def check_claim(
                 kind=FaultKind.FOOTER,
                 message=f"the footer has another mapping of schema version {version} than the journal or the registry:"
                 " one of them was changed",
-                file=path,
+                file=rows.path,
                 **place,
             )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,20 +19,20 @@ from archiver.engine.choice import EngineChoice
 from archiver.engine.runner import Engine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
-from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.upkeep.verify.choice import Choice
+from archiver.storage.formats import FORMATS
+from archiver.upkeep.verify.choice import VerifyChoice
 from archiver.upkeep.verify.document import REPORT, write_report
 from archiver.upkeep.verify.file import AT_ONCE
 from archiver.upkeep.verify.report import (
     TopicFailed,
-    TopicReport,
     TopicVerified,
+    VerifiedTopic,
     VerifyFinished,
     VerifyObserver,
     VerifyReport,
 )
 from archiver.upkeep.verify.sources import SourceFinder
-from archiver.upkeep.verify.topic_run import TopicRun
+from archiver.upkeep.verify.topic_run import TopicVerification
 from catalog.errors import CatalogDenied, CatalogUnreachable
 from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
@@ -50,12 +51,22 @@ RESUMES_FOR: Final = 86_400.0
 """What an unfinished run has proven counts for so many seconds."""
 
 
-class Verify:
-    """Verify `topics`, by default all configured and matching archived ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """`metadata` (file or folder) replaces the catalog. `compares` includes brokers.
 
-    `metadata` (file or folder) replaces the catalog. `compares` includes brokers. `resumes` continues an unfinished
-    run.
+    `resumes` continues an unfinished run.
     """
+
+    compares: bool = False
+    metadata: str | None = None
+    asks_registry: bool = True
+    resumes: bool = True
+    path: Path | None = None
+
+
+class Verify:
+    """Verify `topics`, by default all configured and matching archived ones."""
 
     def __init__(
         self,
@@ -63,31 +74,21 @@ class Verify:
         topics: Sequence[str] = (),
         observer: VerifyObserver = ignore,
         *,
-        choice: Choice | None = None,
-        compares: bool = False,
-        metadata: str | None = None,
-        asks_registry: bool = True,
-        resumes: bool = True,
-        path: Path | None = None,
+        choice: VerifyChoice | None = None,
+        options: VerifyOptions | None = None,
         engine: Engine | None = None,
-        formats: SegmentFormats = FORMATS,
     ) -> None:
         self._config = config
         self._topics = tuple(dict.fromkeys(topics))
         self._observer = all_of(observer)
-        self._choice = choice or Choice()
-        self._compares = compares
-        self._metadata = metadata
-        self._asks_registry = asks_registry
-        self._resumes = resumes
-        self._path = path
+        self._choice = choice or VerifyChoice()
+        self._options = options or VerifyOptions()
         self._engine = engine
-        self._formats = formats
 
     def run(self) -> VerifyReport:
         """Verify topic by topic. Faults are in the report. Raises ConfigError before any work."""
         started = time.monotonic()
-        topics: list[TopicReport] = []
+        topics: list[VerifiedTopic] = []
         failed: list[TopicFailed] = []
         engines = EngineChoice(
             self._config.spark, self._engine, here_bytes=READ_HERE_BYTES, preloaded=MODULES, heaps=HEAPS
@@ -95,17 +96,20 @@ class Verify:
         key = self._checked(engines)
         with engines:
             for name in self._topics or self._configured():
-                run = TopicRun(
+                run = TopicVerification(
                     config=self._config,
                     finder=SourceFinder(
-                        config=self._config, topic=name, metadata=self._metadata, asks_registry=self._asks_registry
+                        config=self._config,
+                        topic=name,
+                        metadata=self._options.metadata,
+                        asks_registry=self._options.asks_registry,
                     ),
                     choice=self._choice,
                     engine=engines.of_bytes,
                     observer=self._observer,
-                    formats=self._formats,
-                    compares=self._compares,
-                    state_age=RESUMES_FOR if self._resumes else 0.0,
+                    formats=FORMATS,
+                    compares=self._options.compares,
+                    state_age=RESUMES_FOR if self._options.resumes else 0.0,
                 )
                 try:
                     topics.append(run.run())
@@ -116,7 +120,7 @@ class Verify:
                     failed.append(TopicFailed(topic=name, error=error))
                     self._observer(failed[-1])
         report = VerifyReport(topics=tuple(topics), failed=tuple(failed), seconds=time.monotonic() - started)
-        paths = () if self._path is None else write_report(report, self._path, key)
+        paths = () if self._options.path is None else write_report(report, self._options.path, key)
         self._observer(VerifyFinished(report=report, paths=paths, is_signed=key is not None and bool(paths)))
         return report
 
@@ -135,10 +139,10 @@ class Verify:
             self._config.topic(name)
         if not self._topics and not self._config.sections:
             raise ConfigError("There is no topic to verify: name one as an argument, or add a [topics.NAME] section")
-        if self._metadata is not None and len(self._topics) != 1:
+        if self._options.metadata is not None and len(self._topics) != 1:
             raise ConfigError("--metadata is of one topic's table: name that topic")
         engines.check()
-        if self._path is not None:
-            check_place(self._path, REPORT)
+        if self._options.path is not None:
+            check_place(self._options.path, REPORT)
         key = self._config.audit.signing_key
         return None if key is None else SigningKey.load(key)

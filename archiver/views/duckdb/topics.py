@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from archiver.archive.tables import CatalogTables
 from archiver.config import Config, load_config
 from archiver.errors import ConfigError
-from archiver.views.choice import Choice
+from archiver.views.choice import ColumnChoice
 from archiver.views.dialects import Place, dialect_of, statement
 from archiver.views.duckdb.catalog import attach
-from archiver.views.kinds import ByteForm, Engine, Rows
+from archiver.views.kinds import ByteForm, QueryEngine, Rows
 from archiver.views.view import view_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+class ViewOptions(TypedDict, total=False):
+    """The options of `archiver views`."""
+
+    rows: str
+    bytes_as: str
+    columns: Sequence[str]
+    exclude: Sequence[str]
+    depth: int | None
+
+
 def register(
     connection: DuckDBPyConnection,
     config: Config | Path | str,
     *topics: str,
-    rows: str = Rows.FLAT,
-    bytes_as: str = ByteForm.RAW,
-    columns: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    depth: int | None = None,
     name: str | None = None,
     catalog: str = "lake",
     temporary: bool = True,
+    **options: Unpack[ViewOptions],
 ) -> tuple[str, ...]:
     """Create or replace a view of each topic, and return the names: `orders_flat`, `orders_latest`, ...
 
@@ -40,19 +46,32 @@ def register(
     subclasses of TableError.
     """
     loaded = config if isinstance(config, Config) else load_config(Path(config))
-    choice = Choice(wanted=tuple(columns), excluded=tuple(exclude), depth=depth, byte_form=ByteForm(bytes_as))
+    rows, choice = _chosen(**options)
     tables = CatalogTables(loaded)
     attach(connection, loaded.catalog, name=catalog)
     statements: dict[str, str] = {}
     for topic in topics or tables.topics():
         table = tables.load(topic)
-        view = view_of(tuple(table.name()), table.metadata, rows=Rows(rows), choice=choice)
+        view = view_of(tuple(table.name()), table.metadata, rows=rows, choice=choice)
         place = Place(catalog=catalog, name=name or view.default_name, temporary=temporary)
         if place.name in statements:
             raise ConfigError(
                 "two topics would have one view: register them one by one, each with a `name`", topic=topic
             )
-        statements[place.name] = statement(view, dialect_of(Engine.DUCKDB), place)
+        statements[place.name] = statement(view, dialect_of(QueryEngine.DUCKDB), place)
     for each in statements.values():
         connection.execute(each)
     return tuple(statements)
+
+
+def _chosen(
+    *,
+    rows: str = Rows.FLAT,
+    bytes_as: str = ByteForm.RAW,
+    columns: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    depth: int | None = None,
+) -> tuple[Rows, ColumnChoice]:
+    return Rows(rows), ColumnChoice(
+        wanted=tuple(columns), excluded=tuple(exclude), depth=depth, byte_form=ByteForm(bytes_as)
+    )

@@ -22,6 +22,7 @@ from archiver.commit.overlaps import RowBounds, overlapping
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Checked, ExpectedFile, ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.archive.noted import Noted
@@ -178,7 +179,7 @@ def test_the_first_look_reads_no_records_and_says_how_many_wait(
     without_digests(monkeypatch)
     found = look(lake, registry)
     assert (found.altered, found.uncompared_rows) == ((), 260)
-    assert found.uncompared == ((0, 0, 200), (1, 0, 60))
+    assert found.uncompared == (OffsetRange(0, 0, 199), OffsetRange(1, 0, 59))
     assert look(lake, registry) == found
 
 
@@ -350,7 +351,7 @@ def test_a_range_with_a_hole_is_compared_once_that_is_filled(lake: Lake, registr
     found = registry.last_checked(TOPIC)
     assert found is not None
     assert [each.range_id for each in found.holes] == ["0-0"]
-    assert (found.uncompared, found.uncompared_rows) == (((0, 0, 100),), 0)
+    assert (found.uncompared, found.uncompared_rows) == ((OffsetRange(0, 0, 99),), 0)
     lake.insert(held[0])
     expire_all_but_current(lake)
     registry.is_forgotten = True
@@ -365,7 +366,7 @@ def test_rows_beyond_the_archived_end_are_compared_once_it_is_past_them(
     assert altered(lake, registry) == []
     found = registry.last_checked(TOPIC)
     assert found is not None
-    assert (found.uncompared, found.uncompared_rows) == (((1, 65, 67),), 0)
+    assert (found.uncompared, found.uncompared_rows) == ((OffsetRange(1, 65, 66),), 0)
     add(lake, registry, archive, 60, 70)
     assert altered(lake, registry) == ["1-60"]
 

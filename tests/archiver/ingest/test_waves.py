@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from archiver.ingest.plan.ranges import PlannedRange
 from archiver.ingest.task.values import TaskResult, TopicTarget
 from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.run import TopicRun
-from archiver.ingest.waves import Waves
+from archiver.ingest.waves import Waves, WaveSteps
 from archiver.observer import ignore
 from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
@@ -91,16 +91,19 @@ def waves(
     *,
     stop: threading.Event | None = None,
     engine: Callable[[], Engine] = InlineEngine,
+    prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]] | None = None,
 ) -> Waves:
     def target_of(run: TopicRun) -> TopicTarget:
         return target
 
     return Waves(
         runs,  # type: ignore[arg-type]
-        prefetch=lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE)),
-        in_thread=in_a_thread,
-        targets=target_of,
-        engine=engine,
+        WaveSteps(
+            prefetch=prefetch or (lambda asked: dict.fromkeys(asked, Prefetched(archived=PLACE))),
+            in_thread=in_a_thread,
+            target=target_of,
+            engine=engine,
+        ),
         settings=settings,
         observer=ignore,
         stop=stop or threading.Event(),
@@ -257,14 +260,12 @@ def test_who_is_done_is_not_asked_about_again(target: TopicTarget, settings: Arc
 
     runs = [FakeRun("a"), Done("b"), Done("c")]
     asked: list[list[str]] = []
-    made = waves(runs, target, settings)
 
     def prefetch(left: Sequence[TopicRun]) -> dict[TopicRun, Prefetched]:
         asked.append([run.name for run in left])
         return dict.fromkeys(left, Prefetched(archived=PLACE))
 
-    made._prefetch = prefetch
-    assert made.run() == 1
+    assert waves(runs, target, settings, prefetch=prefetch).run() == 1
     assert asked == [["a", "b", "c"], ["a"]]
     assert runs[1].steps == ["plan", "take", "take", "commit", "finish"]
 

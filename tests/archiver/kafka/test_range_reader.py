@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from archiver.errors import CorruptBatch, DataLoss, LeaderUnavailable
-from archiver.kafka.range_reader import Fetched, read_range
+from archiver.kafka.range_reader import Fetched, RangeToRead, read_range
 from archiver.wire import AbortedTransaction, DecodedBatches, DecodeLimits
 from tests.support.kafka.message_sets import message, wrapper
 from tests.support.kafka.record_batches import Record, build, marker, offsets, raw_batch
@@ -36,11 +36,9 @@ def iter_range(
 
     return read_range(
         source,
-        start_offset=start,
-        end_offset=end,
+        RangeToRead(start_offset=start, end_offset=end, **how),
         stall_seconds=stall_seconds,
         where={"topic": "t", "partition": 4},
-        **({"cut_head": False, "limits": DecodeLimits()} | how),
     )
 
 
@@ -149,10 +147,7 @@ def test_corruption_names_the_place_and_comes_behind_what_is_whole() -> None:
     bad[-1] ^= 1
     pieces = read_range(
         lambda offset, *, peek, last_epoch: state(batch(0, 5) if offset == 0 else bytes(bad)),
-        start_offset=0,
-        end_offset=10,
-        cut_head=False,
-        limits=DecodeLimits(),
+        RangeToRead(start_offset=0, end_offset=10, cut_head=False, limits=DecodeLimits()),
         stall_seconds=1,
         where={"topic": "t", "partition": 4},
     )
@@ -195,7 +190,10 @@ def test_the_next_piece_is_fetched_while_this_one_is_used() -> None:
         return state(batch(offset, 5))
 
     pieces = read_range(
-        source, start_offset=0, end_offset=15, cut_head=False, limits=DecodeLimits(), stall_seconds=1, where={}
+        source,
+        RangeToRead(start_offset=0, end_offset=15, cut_head=False, limits=DecodeLimits()),
+        stall_seconds=1,
+        where={},
     )
     assert offsets(next(pieces)) == list(range(5))
     assert second.wait(5)
@@ -205,10 +203,7 @@ def test_the_next_piece_is_fetched_while_this_one_is_used() -> None:
 def test_leaving_a_range_early_ends_its_thread() -> None:
     pieces = read_range(
         lambda offset, *, peek, last_epoch: state(batch(0, 5) if offset == 0 else b""),
-        start_offset=0,
-        end_offset=15,
-        cut_head=False,
-        limits=DecodeLimits(),
+        RangeToRead(start_offset=0, end_offset=15, cut_head=False, limits=DecodeLimits()),
         stall_seconds=60,
         where={},
     )

@@ -14,7 +14,7 @@ from kafka import errors as kafka
 
 from archiver.errors import CorruptBatch, LeaderSilent
 from archiver.kafka.fetched import Fetched
-from archiver.kafka.range_reader import read_range
+from archiver.kafka.range_reader import RangeToRead, read_range
 from archiver.kafka.sound_batches import is_readable, sound_batch, without_corrupt_head
 from archiver.kafka.unreadable import next_readable, unreadable
 from archiver.wire import DecodeLimits
@@ -137,10 +137,7 @@ def test_a_log_is_read_after_a_corrupt_head() -> None:
     assert sound_batch(memoryview(log.fetch(30).data)) is None
     pieces = read_range(
         lambda offset, *, peek, last_epoch: log.fetch(offset, max_bytes=1 if peek else 2_000),
-        start_offset=next_readable(log, 10),
-        end_offset=50,
-        cut_head=True,
-        limits=DecodeLimits(),
+        RangeToRead(start_offset=next_readable(log, 10), end_offset=50, cut_head=True, limits=DecodeLimits()),
         stall_seconds=1,
         where={},
     )

@@ -23,6 +23,7 @@ from archiver.errors import BadSegment, StorageDenied, StorageError, StorageUnav
 from archiver.storage import journal_sums
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_commits import JournalCommits
+from archiver.storage.journal_memory import JournalMemory
 from archiver.storage.journal_sums import JournalSummer
 from archiver.storage.journal_survey import survey
 from catalog.errors import RegistryOutdated
@@ -50,8 +51,6 @@ DENIED = StorageDenied("denied", file="f")
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_sums, "LEAST_SUMMARIES", 3)
-    monkeypatch.setattr(journal_sums, "_REFUSING", set())
-    monkeypatch.setattr(journal_sums, "_SAID", set())
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ def journal(tmp_path: Path) -> TableJournal:
 
 
 def sum_up(journal: TableJournal, store: Troubled | None = None, **values: Any) -> Any:
-    return JournalSummer(commits=(store or Troubled()).of(journal), least=4, **values).run()
+    return JournalSummer(commits=(store or Troubled()).of(journal), memory=journal.memory, least=4, **values).run()
 
 
 def path(journal: TableJournal, name: str) -> Path:
@@ -242,7 +241,7 @@ def test_a_store_that_keeps_everything_is_not_asked_for_each(tmp_path: Path, mon
     said = entries(journal)
     done = sum_up(journal, store)
     assert (done.written, done.kept) == (1, 13 + 6), "new ones are summed up as before"
-    journal_sums._REFUSING.clear()  # another process
+    journal = replace(journal, memory=JournalMemory())  # another process
     age(journal)
     assert sum_up(journal, Troubled()).written == 0
     assert len(names(journal)) == 2
@@ -383,7 +382,7 @@ class Run:
             if killed_at is not None and step >= killed_at:
                 raise Killed
 
-        journal_sums._REFUSING.clear()
+        self.journal.memory.refusing.clear()
         store = Troubled(
             kill, refuses=lambda name: bool(refused) and zlib.crc32(name.encode()) % refused == 0, refusal=DENIED
         )

@@ -13,11 +13,11 @@ from catalog.account import acts
 from catalog.account.chains import IntervalChains
 from catalog.account.comparison import compare, differences
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange
 from catalog.current_ranges import current_ranges
 from catalog.digests import digest_text
 from catalog.journal_entries import JournaledCommit
 from catalog.model import new_id
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.regrouping import regrouped
 from catalog.ranges.retirement import is_left_below, retired_below, summed_up

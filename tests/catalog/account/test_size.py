@@ -8,8 +8,8 @@ from catalog.account import acts
 from catalog.account.chains import IntervalChains
 from catalog.account.comparison import compare
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange
 from catalog.digests import digest_text
+from catalog.offset_range import OffsetRange
 from catalog.ranges.rewrite import RecordSpan
 from catalog.ranges.stored_ranges import StoredRange
 from tests.support.catalog.memory import span

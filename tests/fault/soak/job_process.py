@@ -17,14 +17,15 @@ from typing import Any
 from archiver.config import Config, load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.ingest.stopping import stop_on_signals
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from archiver.records.where import Where
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from archiver.upkeep.retire.cut import Limits
-from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.cut import RetireLimits
+from archiver.upkeep.retire.job import Expire, ExpireOptions
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
 from catalog.registry.leases import Leases
@@ -90,7 +91,7 @@ def _done(job: Job) -> tuple[int, list[Failure]]:  # noqa: PLR0911 - one for eac
 
 def _archived(job: Job, config: Config) -> tuple[int, list[Failure]]:
     with stop_on_signals() as stop, _engine(spark=job.spark) as engine:
-        report = ArchiveJob(config, engine=engine, accept_gaps=job.accept_gaps).run_once(stop)
+        report = ArchiveJob(config, engine=engine, accepts=AcceptedLosses(gaps=job.accept_gaps)).run_once(stop)
     failures = [
         _failure(topic.topic, partition, error) for topic in report.topics for partition, error in topic.failures
     ]
@@ -121,8 +122,10 @@ def _compacted(config: Config) -> tuple[int, list[Failure]]:
 
 
 def _expired(job: Job, config: Config) -> tuple[int, list[Failure]]:
-    limits = Limits(offset=job.before, partitions=frozenset({job.partition}))
-    report = Expire(config, (job.topic,), limits=limits, rows=job.rows, engine=InlineEngine()).run()
+    limits = RetireLimits(offset=job.before, partitions=frozenset({job.partition}))
+    report = Expire(
+        config, (job.topic,), limits=limits, options=ExpireOptions(rows=job.rows), engine=InlineEngine()
+    ).run()
     (done,) = report.topics
     errors = (done.error, *done.failures.values(), *done.purged.failures.values())
     return done.rows, [_failure(job.topic, None, error) for error in errors if error is not None]

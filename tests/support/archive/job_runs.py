@@ -12,12 +12,15 @@ import pyarrow as pa
 from archiver.config import load_config
 from archiver.engine.runner import Engine
 from archiver.ingest.job import ArchiveJob, JobReport
+from archiver.ingest.topic.acceptance import AcceptedLosses
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
 
 
 def run(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:
-    return ArchiveJob(load_config(config), topics, engine=engine or InlineEngine(), accept_raw=accept_raw).run_once()
+    return ArchiveJob(
+        load_config(config), topics, engine=engine or InlineEngine(), accepts=AcceptedLosses(raw=accept_raw)
+    ).run_once()
 
 
 def archive_once(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:

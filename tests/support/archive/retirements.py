@@ -11,8 +11,10 @@ import psycopg
 from archiver.config import load_config
 from archiver.errors import ObjectMissing
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.refill.job import RefillJob
-from archiver.upkeep.retire.job import Expire
+from archiver.upkeep.retire.cut import RetireLimits
+from archiver.upkeep.retire.job import Expire, ExpireOptions
 from archiver.upkeep.retire.report import TopicRetired
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, from_archive
@@ -38,18 +40,24 @@ def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:
     return config, topic
 
 
-def expire(config: Path, topic: str, *, day: float = 0.0, **options: Any) -> TopicRetired:
-    (done,) = (
-        Expire(
-            load_config(config),
-            (topic,),
-            engine=InlineEngine(),
-            clock=lambda: (START + day * DAY) / 1_000,
-            **options,
-        )
-        .run()
-        .topics
+def expire(
+    config: Path,
+    topic: str,
+    *,
+    day: float = 0.0,
+    limits: RetireLimits | None = None,
+    consent: Consent = GIVEN,
+    **options: Any,
+) -> TopicRetired:
+    job = Expire(
+        load_config(config),
+        (topic,),
+        limits=limits,
+        options=ExpireOptions(clock=lambda: (START + day * DAY) / 1_000, **options),
+        engine=InlineEngine(),
+        consent=consent,
     )
+    (done,) = job.run().topics
     return done
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from archiver.serve.nodes import Beats, NodeAddress, NodeCluster
+from archiver.serve.nodes import Beats, GroupDuty, NodeAddress, NodeCluster
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
 BEATS = Beats(every=0.01, lost_after=5.0)
@@ -62,7 +62,7 @@ async def both_settled(*nodes: NodeCluster) -> None:
     await until(lambda: all(each.settled_for >= 0 and len(each.members.nodes) == len(nodes) for each in nodes))
 
 
-async def answer() -> str:
+async def answer(_: GroupDuty) -> str:
     return "answer"
 
 

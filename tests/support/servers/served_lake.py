@@ -32,7 +32,7 @@ from archiver.serve.nodes import Beats, NodeAddress, NodeCluster, NodeStore
 from archiver.serve.reading import ChunkCache, ChunkReader, ServedTopic, ServedTopics, SpilledChunks, Workers
 from archiver.serve.security import OpenDoor, Quotas
 from catalog.errors import OffsetBudgetReached
-from catalog.registry import OffsetBudget
+from catalog.registry import GroupClaim, OffsetBudget
 from tests.support.archive.archived_batches import KnownRows
 from tests.support.archive.lake import Lake
 from tests.support.servers.nodes_in_memory import NodesInMemory
@@ -48,7 +48,14 @@ class OffsetsInMemory:
         self._used_at: dict[str, float] = {}
         self._owners: dict[str, str] = {}
 
-    def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget | None = None) -> None:
+    def commit(
+        self,
+        group_id: str,
+        offsets: CommittedOffsets,
+        budget: OffsetBudget | None = None,
+        *,
+        claim: GroupClaim | None = None,
+    ) -> None:
         known = self._known()
         if budget is not None and group_id not in known:
             groups = 1 + sum(owner == budget.owner for owner in self._owners.values())
@@ -61,7 +68,13 @@ class OffsetsInMemory:
     def load(self, group_id: str) -> CommittedOffsets:
         return dict(self._known().get(group_id, {}))
 
-    def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
+    def delete(
+        self,
+        group_id: str,
+        places: Collection[tuple[str, int]] | None = None,
+        *,
+        claim: GroupClaim | None = None,
+    ) -> int:
         kept = self._known().get(group_id, {})
         gone = [each for each in kept if places is None or each in places]
         for each in gone:
@@ -81,7 +94,7 @@ class OffsetsInMemory:
     def expired(self, age: float) -> tuple[str, ...]:
         return tuple(each for each in self.groups() if self._clock() - self._used_at[each] > age)
 
-    def expire(self, group_id: str, age: float) -> int:
+    def expire(self, group_id: str, age: float, *, claim: GroupClaim | None = None) -> int:
         return self.delete(group_id) if group_id in self.expired(age) else 0
 
     def _known(self) -> dict[str, dict[tuple[str, int], Any]]:

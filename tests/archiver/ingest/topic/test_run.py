@@ -92,9 +92,7 @@ class World:
         self.run = TopicRun(
             CONFIG,
             opened,
-            brokers=cast("Any", None),
-            registry=cast("Any", registry),
-            catalog=catalog,
+            cast("Any", SimpleNamespace(brokers=None, registry=registry, catalog=catalog)),
             observer=lambda _: None,
             memory=TopicMemory(),
         )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from archiver.serve.groups import Coordinator, Joining
 from archiver.serve.kafka.group_upkeep import GroupUpkeep
-from archiver.serve.nodes import Beats, NodeAddress, NodeCluster
+from archiver.serve.nodes import Beats, GroupDuty, NodeAddress, NodeCluster
 from catalog.errors import RegistryUnreachable
 from catalog.registry import GroupOffset
 from tests.support.servers.nodes_in_memory import NodesInMemory
@@ -52,8 +52,8 @@ class Scene:
         )
 
     async def committed(self, group_id: str) -> None:
-        async def commit() -> None:
-            self.offsets.commit(group_id, OFFSETS)
+        async def commit(duty: GroupDuty) -> None:
+            self.offsets.commit(group_id, OFFSETS, claim=duty.claim)
 
         self.store.with_offsets.add(group_id)
         await self.cluster.coordinating(group_id, commit, is_kept=True)

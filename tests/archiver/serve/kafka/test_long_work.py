@@ -125,10 +125,10 @@ def test_a_commit_that_waits_for_the_registry_holds_up_no_long_answer(tmp_path: 
         gate = threading.Event()
         came = threading.Event()
 
-        def commit(self, group_id: str, offsets: Any, budget: Any = None) -> None:
+        def commit(self, group_id: str, offsets: Any, budget: Any = None, **claim: Any) -> None:
             self.came.set()
             assert self.gate.wait(20)
-            super().commit(group_id, offsets, budget)
+            super().commit(group_id, offsets, budget, **claim)
 
     slow = Slow()
     with ServedLake(lake(tmp_path), begins=begins, offsets=slow) as endpoint, Wire(endpoint.port) as first:

@@ -13,6 +13,9 @@ import pytest
 from archiver.serve.kafka import apis, coordination
 from archiver.serve.kafka.frames import RequestHead
 from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.service import Request
+from archiver.serve.nodes import GroupDuty
+from catalog.registry import GroupClaim
 
 HEARTBEAT, OFFSET_FETCH = 12, 9
 
@@ -23,9 +26,9 @@ def test_work_on_a_group_counts_for_its_client() -> None:
         loop_time = LoopTime(clock=lambda: now)
         turns = ClientTurns(loop_time, "a")
 
-        async def coordinating(_: str, work: Callable[[], Awaitable[Any]], **__: Any) -> Any:
+        async def coordinating(_: str, work: Callable[[GroupDuty], Awaitable[Any]], **__: Any) -> Any:
             async def task() -> Any:
-                return await work()
+                return await work(GroupDuty(GroupClaim(cluster_id="c", node_id=1, epoch=1)))
 
             return await asyncio.create_task(task())
 
@@ -39,8 +42,14 @@ def test_work_on_a_group_counts_for_its_client() -> None:
         service: Any = SimpleNamespace(
             budget=lambda _: None, cluster=SimpleNamespace(coordinating=coordinating), budgets=None
         )
-        request: Any = SimpleNamespace(
-            api_key=HEARTBEAT, body=SimpleNamespace(group_id="g"), client=SimpleNamespace(turns=turns)
+        client: Any = SimpleNamespace(turns=turns)
+        request = Request(
+            api_key=HEARTBEAT,
+            version=4,
+            correlation_id=1,
+            client_id="a",
+            body=SimpleNamespace(group_id="g"),
+            client=client,
         )
         api = replace(apis.APIS[HEARTBEAT], handler=handler)
         answer = await turns.run(coordination._by_coordinator(service, request, api, "g"))

@@ -125,9 +125,9 @@ def test_room_is_held_until_the_request_is_answered(tmp_path: Path) -> None:
     class Slow(OffsetsInMemory):
         gate = threading.Event()
 
-        def commit(self, group_id: str, offsets: Any, budget: Any = None) -> None:
+        def commit(self, group_id: str, offsets: Any, budget: Any = None, **claim: Any) -> None:
             assert self.gate.wait(10)
-            super().commit(group_id, offsets, budget)
+            super().commit(group_id, offsets, budget, **claim)
 
     offsets = Slow()
     with served(lake(tmp_path), offsets=offsets) as (endpoint, wire):

@@ -93,7 +93,7 @@ def test_a_server_that_ends_answers_those_that_wait_and_loses_no_commit_that_it_
     class Slow(OffsetsInMemory):
         gate, asked = threading.Event(), threading.Event()
 
-        def commit(self, group_id: str, offsets: Any, budget: Any = None) -> None:
+        def commit(self, group_id: str, offsets: Any, budget: Any = None, **claim: Any) -> None:
             self.asked.set()
             assert self.gate.wait(10)
             super().commit(group_id, offsets, budget)

@@ -7,8 +7,7 @@ import threading
 from typing import Any
 
 from archiver.serve.groups import GroupBudget
-from archiver.serve.nodes import GroupStanding, Need
-from archiver.serve.nodes.fenced_offsets import CLAIM
+from archiver.serve.nodes import GroupDuty, GroupStanding, Need
 from tests.support.servers.node_scene import GROUPS, Scene, answer, asked, both_settled, played, until
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
@@ -50,12 +49,11 @@ def test_requests_carry_the_claim_that_they_came_with() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1).start()
 
-        async def claim() -> Any:
-            return CLAIM.get()
+        async def claim(duty: GroupDuty) -> Any:
+            return duty.claim
 
         found = await node.coordinating("g", claim, is_kept=True)
         assert found == made.store.claims["g"]
-        assert CLAIM.get() is None
         node.refused("g", found)
         await until(lambda: node.groups == 0)
         assert made.let_go[1] == ["g"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from archiver.serve.nodes import GroupStanding
+from archiver.serve.nodes import GroupDuty, GroupStanding
 from tests.support.servers.node_scene import GROUPS, Scene, asked, both_settled, played, until
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
@@ -80,7 +80,7 @@ def test_who_waits_for_a_rebalance_is_told_when_the_group_moves() -> None:
         first = await made.node(1).start()
         ended: list[str] = []
 
-        async def endless() -> None:
+        async def endless(_: GroupDuty) -> None:
             try:
                 await asyncio.sleep(60)
             finally:

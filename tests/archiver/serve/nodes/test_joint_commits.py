@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.serve.groups import CommittedOffsets
-from archiver.serve.nodes.fenced_offsets import CLAIM
+from archiver.serve.nodes.duty import GroupDuty
 from archiver.serve.nodes.joint_commits import JointCommits
-from archiver.serve.nodes.turns import PASS_ON, GroupTurns
+from archiver.serve.nodes.turns import GroupTurns
 from catalog.errors import OffsetBudgetReached, RegistryUnreachable
 from catalog.registry import GroupClaim, GroupOffset
+
+CLAIM = GroupClaim(cluster_id="c", node_id=1, epoch=1)
 
 
 def at(offset: int, partition: int = 0) -> Mapping[tuple[str, int], GroupOffset]:
@@ -30,12 +32,12 @@ class Store:
         self.calls: list[tuple[str, GroupClaim | None, dict[tuple[str, int], int]]] = []
         self.is_away = False
 
-    async def keep(self, group_id: str, offsets: CommittedOffsets) -> None:
+    async def keep(self, group_id: str, offsets: CommittedOffsets, claim: GroupClaim | None = None) -> None:
         told = {place: each.offset for place, each in offsets.items()}
         await asyncio.sleep(0.001)
         if self.is_away:
             raise RegistryUnreachable("the registry is away")
-        self.calls.append((group_id, CLAIM.get(), told))
+        self.calls.append((group_id, claim, told))
 
 
 def test_commits_that_wait_are_kept_in_one_call_and_the_last_of_a_partition_holds() -> None:
@@ -60,8 +62,7 @@ def test_groups_do_not_wait_for_each_other_and_claims_are_not_mixed() -> None:
         claims = [GroupClaim(cluster_id="c", node_id=1, epoch=each) for each in (1, 2)]
 
         async def commit(group: str, claim: GroupClaim, offset: int) -> None:
-            CLAIM.set(claim)
-            await commits.commit(store.keep, group, at(offset))
+            await commits.commit(partial(store.keep, claim=claim), group, at(offset), duty=GroupDuty(claim))
 
         asked = [
             ("g", claims[0], 1),
@@ -137,8 +138,7 @@ def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_as
                     await asyncio.sleep(0.0005)
                     held.clear()
                     return
-                PASS_ON.set(partial(turns.pass_on, turn))
-                await commits.commit(keep, "g", at(number))
+                await commits.commit(keep, "g", at(number), duty=GroupDuty(CLAIM, partial(turns.pass_on, turn)))
                 acknowledged.append(number)
             finally:
                 turns.end(turn)

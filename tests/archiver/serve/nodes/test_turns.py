@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from archiver.serve.nodes import GroupDuty
 from archiver.serve.nodes.turns import GroupTurns
 from tests.support.servers.node_scene import Scene, played, until
 
@@ -15,12 +16,12 @@ def test_what_is_kept_of_a_group_is_kept_in_the_order_in_which_it_was_asked_for(
         node = await made.node(1).start()
         gate, kept = asyncio.Event(), []
 
-        async def slow() -> None:
+        async def slow(_: GroupDuty) -> None:
             await gate.wait()
             kept.append("first")
 
-        def quick(text: str) -> Callable[[], Coroutine[Any, Any, None]]:
-            async def keep() -> None:
+        def quick(text: str) -> Callable[[GroupDuty], Coroutine[Any, Any, None]]:
+            async def keep(_: GroupDuty) -> None:
                 kept.append(text)
 
             return keep
@@ -63,7 +64,7 @@ def test_a_node_that_leaves_first_ends_what_is_being_kept() -> None:
         node = await made.node(1).start()
         gate, kept = asyncio.Event(), []
 
-        async def slow() -> None:
+        async def slow(_: GroupDuty) -> None:
             await gate.wait()
             kept.append(made.store.live())
 

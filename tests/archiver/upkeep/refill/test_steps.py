@@ -15,8 +15,8 @@ from archiver.upkeep.refill import steps
 from archiver.upkeep.refill.job import _accepted
 from archiver.upkeep.refill.steps import Found, RefillWork
 from catalog.account.interval import Interval
-from catalog.account.offset_range import OffsetRange
 from catalog.model import DataFileInfo
+from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import ExpectedFile, ExpectedRange, Hole
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, file, span
 

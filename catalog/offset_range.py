@@ -7,6 +7,22 @@ from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 
+class HalfOpen(Protocol):
+    """A value that is about the offsets [start_offset, end_offset) of a partition."""
+
+    @property
+    def partition(self) -> int:
+        """The partition."""
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
     """At least one offset, both ends inclusive."""
@@ -16,13 +32,23 @@ class OffsetRange:
     last: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.first <= self.last:
+        if self.first > self.last:  # other engines may write rows with offsets below 0
             raise ValueError(f"partition {self.partition} has no offsets from {self.first} to {self.last}")
 
     @classmethod
     def half_open(cls, partition: int, start: int, end: int) -> Self:
         """The offsets of [start, end)."""
         return cls(partition, start, end - 1)
+
+    @classmethod
+    def of_range(cls, each: HalfOpen) -> Self:
+        """The offsets of a range."""
+        return cls(each.partition, each.start_offset, each.end_offset - 1)
+
+    @property
+    def end(self) -> int:
+        """The offset after the last one."""
+        return self.last + 1
 
     def __len__(self) -> int:
         return self.last - self.first + 1
