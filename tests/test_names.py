@@ -1,4 +1,4 @@
-"""A class name occurs once, and a function takes at most seven parameters. Those of commands are their options."""
+"""A class name occurs once, and a function takes at most seven parameters. Options of commands are exempt."""
 
 from __future__ import annotations
 
