@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.offset_order import sorted_by_offset
 from archiver.archive.open_file import OpenFile
 from archiver.archive.records import KAFKA_IDS
-from archiver.records.column_answers import answer, is_absent
+from archiver.records.block_facts import BlockFacts
+from archiver.records.column_answers import answer
 from archiver.records.table_columns import TableColumn
 from archiver.records.unjudged import UnjudgedRecords
 from archiver.records.where import Answer, Answers, Where
@@ -25,15 +25,12 @@ from archiver.storage.row_columns import field_id
 from archiver.storage.segment import Block, RowRange, SegmentReader
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 
-_NO = np.zeros(1, np.bool_)
-_YES = np.ones(1, np.bool_)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFile:
     """An open file that gives only the records that a condition holds for.
 
-    `judged` assembles records in the shape that conditions are evaluated on.
+    `judged` assembles records in the shape that conditions are evaluated on. `key_id` is the column of raw keys.
     """
 
     file: OpenFile
@@ -42,6 +39,7 @@ class MatchingFile:
     where: Where
     columns: Mapping[ColumnIs, TableColumn]
     unjudged: UnjudgedRecords
+    key_id: int | None = None
 
     @property
     def reader(self) -> SegmentReader:
@@ -55,7 +53,7 @@ class MatchingFile:
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         """Assemble the matching records of a block in a range. Batches are sorted and never empty."""
         self.unjudged.forget(self.path, block)
-        if self.columns and (self._is_ruled_out(block) or not self._may_match(block, wanted)):
+        if self._is_ruled_out(block) or (self.columns and not self._may_match(block, wanted)):
             return
         assembler = self.file.assembler
         ids = assembler.field_ids | self.judged.field_ids | self._column_ids
@@ -100,11 +98,8 @@ class MatchingFile:
 
     def _is_ruled_out(self, block: Block) -> bool:
         """Whether the file's statistics prove that no row of the block matches, or is in doubt."""
-        answers = {
-            asked: Answer(_NO, _NO if is_absent(column, block, self.reader, self.judged.mappings) else _YES)
-            for asked, column in self.columns.items()
-        }
-        return not self.where.may_hold(1, answers).any()
+        key_id = None if self.judged.coercion.key else self.key_id
+        return not BlockFacts(self.reader, block, self.columns, self.judged.mappings, key_id).by_statistics(self.where)
 
     def _may_match(self, block: Block, wanted: RowRange) -> bool:
         """Whether a row of the block may match, by the columns of the condition alone."""

@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 _COLUMNS: Final[dict[NumberField, str]] = {"partition": "partition", "offset": "offset", "time": "timestamp"}
-_OPPOSITE: Final[dict[Comparison, Comparison]] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE: Final[dict[Comparison, Comparison]] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARE: Final[dict[str, Callable[..., Any]]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
@@ -96,6 +96,11 @@ class Where:
     def columns(self) -> tuple[ColumnIs, ...]:
         """The conditions on columns of the table, each once. Records don't have these columns."""
         return tuple(dict.fromkeys(_columns(self.condition)))
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts of records that it names: of `partition`, `offset`, `time`, `key`, `value` and `headers`."""
+        return frozenset(_parts(self.condition))
 
     def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
         """Say for each record whether the condition holds, with the answers of its `columns`.
@@ -170,6 +175,21 @@ def _columns(condition: Condition) -> Iterator[ColumnIs]:
             return
 
 
+def _parts(condition: Condition) -> Iterator[str]:
+    match condition:
+        case Exists() | BytesAre(Header()) | IsNull(Header()):
+            yield "headers"
+        case NumberIs(field) | BytesAre(field) | IsNull(field):
+            yield str(field)
+        case Not(term):
+            yield from _parts(term)
+        case AllOf(terms) | AnyOf(terms):
+            for term in terms:
+                yield from _parts(term)
+        case ColumnIs():
+            return
+
+
 def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array:
     if comparison in _MATCHES:
         return _COMPARE[comparison](column, pattern=value)
@@ -197,7 +217,7 @@ def _true(answer: pa.Array) -> Mask:
 def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
     match condition:
         case NumberIs(field, comparison, value):
-            asked = _OPPOSITE[comparison] if negated else comparison
+            asked = OPPOSITE[comparison] if negated else comparison
             low, high = _interval(asked, value)
             match field:
                 case "partition":

@@ -225,7 +225,7 @@ class SegmentReader(Protocol):
         """
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The lowest and highest value of a column of whole numbers, texts (UTF-8) or bytes in the block.
+        """The lowest and highest value of a column of whole numbers, times, texts (UTF-8) or bytes in the block.
 
         None if the file doesn't say it, or the column is of another type.
         """

@@ -1,0 +1,111 @@
+"""Whether a condition can hold for the rows of a block of a file, by the file's statistics and filters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from pyiceberg.schema import Schema
+
+from archiver.archive.assemble import Mappings
+from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN
+from archiver.records.column_answers import is_absent, speaks_for_all
+from archiver.records.possible import Leaf, may_be, may_hold, may_match
+from archiver.records.table_columns import TableColumn
+from archiver.records.where import Mask, Where
+from archiver.records.where_syntax import BytesAre, ColumnIs, IsNull, NumberIs
+from archiver.storage.row_columns import NO_TIMESTAMP
+from archiver.storage.segment import Block, SegmentReader
+from schema_mapping import names
+from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
+
+_BY_NUMBER: Final = {"partition": PARTITION_ID, "offset": OFFSET_ID}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFacts:
+    """Judges conditions by the facts about one block. `key_id` is None if keys aren't as archived."""
+
+    reader: SegmentReader
+    block: Block
+    columns: Mapping[ColumnIs, TableColumn]
+    mappings: Mappings
+    key_id: int | None
+
+    def by_statistics(self, where: Where) -> bool:
+        """Whether the condition may hold for a row, by statistics."""
+        return self._may(where, self._by_bounds)
+
+    def by_filters(self, where: Where) -> bool:
+        """Whether the condition may hold for a row, by statistics and filters. Raises subclasses of StorageError."""
+        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_filter(leaf))
+
+    def _may(self, where: Where, judge: Callable[[Leaf], bool]) -> bool:
+        def mask(leaf: Leaf) -> Mask:
+            return np.array([judge(leaf)])
+
+        return bool(may_hold(where.condition, mask).any())
+
+    def _by_bounds(self, leaf: Leaf) -> bool:
+        match leaf:
+            case NumberIs("time", comparison, value):
+                return may_be(comparison, value, *time_bounds(self.reader, self.block))
+            case NumberIs(field, comparison, value):
+                bounds = self.reader.value_bounds(self.block, _BY_NUMBER[field])
+                return bounds is None or may_be(comparison, value, int(bounds[0]), int(bounds[1]))
+            case BytesAre("key") if self.key_id is not None:
+                low_high = self.reader.value_bounds(self.block, self.key_id)
+                if low_high is not None and isinstance(low_high[0], bytes) and isinstance(low_high[1], bytes):
+                    return may_match(leaf, low_high[0], low_high[1])
+                return self._set(self.key_id) != 0
+            case IsNull("key") if self.key_id is not None:
+                return self._set(self.key_id) != self.block.rows
+            case ColumnIs():
+                return not is_absent(self.columns[leaf], self.block, self.reader, self.mappings)
+            case _:
+                return True
+
+    def _by_filter(self, leaf: Leaf) -> bool:
+        match leaf:
+            case BytesAre("key", "=", value) if self.key_id is not None:
+                return self.reader.may_contain(self.block, self.key_id, value) is not False
+            case ColumnIs():
+                column = self.columns[leaf]
+                value = column.value
+                if not isinstance(value, str | bytes | int) or not self._speaks(column):
+                    return True
+                return self.reader.may_contain(self.block, column.field_id, value) is not False
+            case _:
+                return True
+
+    def _speaks(self, column: TableColumn) -> bool:
+        return speaks_for_all(column, self.block, self.reader, self.mappings)
+
+    def _set(self, identifier: int) -> int | None:
+        return self.reader.set_counts(self.block, frozenset((identifier,))).get(identifier)
+
+
+def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
+    """Return bounds of the timestamps (ms) of a block's records; -1 for records without one."""
+    counts = reader.set_counts(block, frozenset(field_id for field_id, _ in MICROS_PER_TIME_COLUMN))
+    low, high, has_all = sys.maxsize, NO_TIMESTAMP, False
+    for identifier, unit in MICROS_PER_TIME_COLUMN:
+        if counts.get(identifier) == 0:
+            continue
+        bounds = reader.value_bounds(block, identifier)
+        if bounds is None or isinstance(bounds[0], bytes) or isinstance(bounds[1], bytes):
+            return NO_TIMESTAMP, sys.maxsize
+        has_all |= counts.get(identifier) == block.rows
+        low, high = min(low, bounds[0] // unit), max(high, bounds[1] // unit)
+    return (low if has_all else NO_TIMESTAMP), high
+
+
+def raw_key_id(schema: Schema) -> int | None:
+    """Return the field id of the column with keys as they were sent."""
+    try:
+        return int(schema.find_field(f"{names.KEY}.{names.RAW}").field_id)
+    except ValueError:
+        return None
