@@ -35,6 +35,9 @@ LATEST_INGEST: Final = "latest_ingest"
 NAN_BOUNDS: Final = "nan_bounds"
 SEQUENCE: Final = "sequence_number"
 
+BOUNDS: Final = {"partition": (LOW_PARTITION, HIGH_PARTITION), "offset": (LOW_OFFSET, HIGH_OFFSET)}
+"""The columns with the bounds of a number that Kafka assigned."""
+
 COLUMNS: Final = pa.schema(
     [
         pa.field(PATH, pa.large_string(), nullable=False),

@@ -17,11 +17,18 @@ from archiver.records.possible import Leaf, may_be, may_hold, may_match
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, IsNull, NumberIs
-from archiver.storage.row_columns import NO_TIMESTAMP
+from archiver.storage.row_columns import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
 from archiver.storage.segment import Block, SegmentReader
 from schema_mapping import names
-from schema_mapping.columns.fixed import OFFSET_ID, PARTITION_ID
+from schema_mapping.columns.fixed import (
+    APPEND_TIMESTAMP_ID,
+    EVENT_TIMESTAMP_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+    TIMESTAMP_TYPE_ID,
+)
 
+_TIME_IDS: Final = frozenset((*(identifier for identifier, _ in MICROS_PER_TIME_COLUMN), TIMESTAMP_TYPE_ID))
 _BY_NUMBER: Final = {"partition": PARTITION_ID, "offset": OFFSET_ID}
 
 
@@ -90,17 +97,26 @@ class BlockFacts:
 
 def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
     """Return bounds of the timestamps (ms) of a block's records; -1 for records without one."""
-    counts = reader.set_counts(block, frozenset(field_id for field_id, _ in MICROS_PER_TIME_COLUMN))
-    low, high, has_all = sys.maxsize, NO_TIMESTAMP, False
+    counts = reader.set_counts(block, _TIME_IDS)
+    high = NO_TIMESTAMP
     for identifier, unit in MICROS_PER_TIME_COLUMN:
-        if counts.get(identifier) == 0:
-            continue
-        bounds = reader.value_bounds(block, identifier)
-        if bounds is None or isinstance(bounds[0], bytes) or isinstance(bounds[1], bytes):
-            return NO_TIMESTAMP, sys.maxsize
-        has_all |= counts.get(identifier) == block.rows
-        low, high = min(low, bounds[0] // unit), max(high, bounds[1] // unit)
-    return (low if has_all else NO_TIMESTAMP), high
+        if counts.get(identifier) != 0:
+            bounds = _integers(reader, block, identifier)
+            high = max(high, sys.maxsize if bounds is None else bounds[1] // unit)
+    kinds = _integers(reader, block, TIMESTAMP_TYPE_ID) or (NO_TIMESTAMP, LOG_APPEND_TIME)
+    by_append = kinds[0] == LOG_APPEND_TIME and counts.get(TIMESTAMP_TYPE_ID) == block.rows
+    shown = [EVENT_TIMESTAMP_ID] * (not by_append) + [APPEND_TIMESTAMP_ID] * (kinds[1] >= LOG_APPEND_TIME)
+    lows = [_integers(reader, block, identifier) for identifier in shown if counts.get(identifier) == block.rows]
+    if len(lows) < len(shown):
+        return NO_TIMESTAMP, high
+    return min(NO_TIMESTAMP if low is None else low[0] // MICROS_PER_MILLI for low in lows), high
+
+
+def _integers(reader: SegmentReader, block: Block, identifier: int) -> tuple[int, int] | None:
+    bounds = reader.value_bounds(block, identifier)
+    if bounds is None or isinstance(bounds[0], bytes) or isinstance(bounds[1], bytes):
+        return None
+    return bounds[0], bounds[1]
 
 
 def raw_key_id(schema: Schema) -> int | None:

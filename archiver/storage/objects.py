@@ -21,6 +21,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from archiver.errors import ObjectMissing, StorageError
 from archiver.storage.bounded_copy import copy
 from archiver.storage.credentials import CredentialVendor, Properties, latest, renew_after, renewed_ahead, seconds_left
+from archiver.storage.metered import MeteredStream, ReadMeter
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.store_errors import may_be_expired, storage_error
 from catalog.iceberg import deletion_gate
@@ -47,14 +48,16 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable.
+    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable without a `meter`.
 
-    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials.
+    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials. `meter` counts reads of
+    streams.
     """
 
     properties: Properties = field(default=(), repr=False)
     attempts: int = 5
     source: CredentialVendor | None = None
+    meter: ReadMeter | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
@@ -124,7 +127,8 @@ class ObjectStore:
 
         The caller closes it, and turns errors of its reads into StorageErrors (`store_errors.storage_error`).
         """
-        return self._attempt(lambda: self.input(path), "open", path)
+        stream = self._attempt(lambda: self.input(path), "open", path)
+        return stream if self.meter is None else MeteredStream(stream, self.meter)
 
     def opened(self, path: str, stream: InputStream) -> ListedObject:
         """Return size and time of change of an object as they were when `stream` was opened."""

@@ -241,7 +241,7 @@ class ParquetSegmentReader:
         """Read bytes of the file, from memory if they lie at its end."""
         if self._end is not None and start >= self._end.start:
             return self._end.data[start - self._end.start : end - self._end.start]
-        return read_exactly(self._stream, start, end)
+        return self._pages().read_range(start, end)
 
     def _renewing(self, read: Callable[[], T]) -> T:
         """Return what `read` returns. If the credentials expired, the file is opened again with new ones."""
