@@ -25,8 +25,8 @@ SIGNALLED = 128
 
 
 @contextmanager
-def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Print an expected error and leave with its exit code: 2 for configuration, 1 for all others.
+def reported(*, as_json: bool = False, failed: int = FAILED) -> Iterator[None]:
+    """Print an expected error and leave with its exit code: 2 for configuration, `failed` for all others.
 
     Unexpected errors keep their traceback. Meanwhile, warnings go to standard error in the same form.
     """
@@ -35,7 +35,7 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
             yield
     except ContextError as error:
         print_error(error, as_json=as_json)
-        raise typer.Exit(exit_code(error)) from error
+        raise typer.Exit(max(failed, exit_code(error))) from error
 
 
 def exit_code(error: ContextError) -> int:

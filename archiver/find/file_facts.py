@@ -22,7 +22,6 @@ from archiver.records.possible import Leaf, may_hold
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, IsNull, NumberIs
-from archiver.storage.row_columns import NO_TIMESTAMP
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
@@ -87,7 +86,7 @@ class FileFacts:
         match leaf:
             case NumberIs("time", comparison, value) if "time" in by:
                 high = _numbers(files[file_columns.LATEST], _FAR)
-                return _numbers_may_be(comparison, value, np.full(files.num_rows, NO_TIMESTAMP), high)
+                return _numbers_may_be(comparison, value, np.full(files.num_rows, -_FAR), high)
             case NumberIs("partition" | "offset" as field, comparison, value):
                 names = file_columns.BOUNDS[field]
                 low, high = _numbers(files[names[0]], -_FAR), _numbers(files[names[1]], _FAR)

@@ -73,7 +73,6 @@ class Search:
     shape: RecordShape = AS_CONSUMED
     parallel: int = PARALLEL
     observer: Observer[Searched] = ignore
-    uses_filters: bool = True
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the matching records with their topics, in order. Batches are never empty.
@@ -96,6 +95,45 @@ class Search:
                 self.sources = [new or old for new, old in zip(fresh, self.sources, strict=True)]
             else:
                 return
+
+    def files(self) -> Iterator[tuple[str, TableFile]]:
+        """Yield the files that may have matching records, with their topics: what other engines need to read."""
+        files = FileCache(most=OPEN_FILES)
+        try:
+            for _, unit, units in self._opened(files):
+                if units:
+                    yield self.sources[unit.topic].archive.topic, unit.file
+        finally:
+            files.close()
+
+    def count(self) -> int:
+        """Count the matching records, without reading more than the condition's columns. Raises as iterating does."""
+        files = FileCache(most=OPEN_FILES)
+        with ThreadPoolExecutor(self.parallel, thread_name_prefix="find") as pool:
+            try:
+                total = 0
+                for done, (number, _, units) in enumerate(self._opened(files), start=1):
+                    answers = pool.map(lambda unit: self._work(unit, files), units)
+                    total += sum(len(answer) for answer in answers)
+                    self.observer(Searched(done=done, total=number, records=total))
+            finally:
+                files.close()
+        self.report.add(matches=total, records=total)
+        return total
+
+    def _opened(self, files: FileCache) -> Iterator[tuple[int, _Unit, list[_Unit]]]:
+        """Yield each file with the blocks that may match, and the number of all files."""
+        self.report.topics = len(self.sources)
+        units = [unit for topic, source in enumerate(self.sources) for unit in self._files(topic, source)]
+        with ThreadPoolExecutor(self.parallel, thread_name_prefix="open") as pool:
+            try:
+                for start in range(0, len(units), OPEN_FILES):
+                    part = units[start : start + OPEN_FILES]
+                    for unit, blocks in zip(part, pool.map(lambda it: self._work(it, files), part), strict=True):
+                        assert isinstance(blocks, list)
+                        yield len(units), unit, blocks
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def notes(self) -> list[str]:
         """Say what the condition couldn't judge, for each topic with such records."""
@@ -179,7 +217,7 @@ class Search:
 
     def _filtered(self, source: FindSource, facts: list[BlockFacts]) -> list[BlockFacts]:
         """The blocks that filters don't rule out. The filters of a file are read at once."""
-        if not facts or not self.uses_filters:
+        if not facts:
             return facts
         with ThreadPoolExecutor(min(len(facts), self.parallel)) as pool:
             kept = pool.map(lambda fact: fact.by_filters(source.query.where), facts)

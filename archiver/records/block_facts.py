@@ -96,7 +96,7 @@ class BlockFacts:
 
 
 def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
-    """Return bounds of the timestamps (ms) of a block's records; -1 for records without one."""
+    """Return bounds of the timestamps (ms) of a block's records, which may be negative; -1 for records without one."""
     counts = reader.set_counts(block, _TIME_IDS)
     high = NO_TIMESTAMP
     for identifier, unit in MICROS_PER_TIME_COLUMN:
@@ -108,8 +108,8 @@ def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
     shown = [EVENT_TIMESTAMP_ID] * (not by_append) + [APPEND_TIMESTAMP_ID] * (kinds[1] >= LOG_APPEND_TIME)
     lows = [_integers(reader, block, identifier) for identifier in shown if counts.get(identifier) == block.rows]
     if len(lows) < len(shown):
-        return NO_TIMESTAMP, high
-    return min(NO_TIMESTAMP if low is None else low[0] // MICROS_PER_MILLI for low in lows), high
+        return -sys.maxsize, high
+    return min(-sys.maxsize if low is None else low[0] // MICROS_PER_MILLI for low in lows), high
 
 
 def _integers(reader: SegmentReader, block: Block, identifier: int) -> tuple[int, int] | None:
