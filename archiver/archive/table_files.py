@@ -234,9 +234,7 @@ class ManifestReader:
         return read
 
 
-def _read_manifest(
-    io: FileIO, counted: frozenset[int], bounded: frozenset[int], manifest: ManifestFile
-) -> _Manifest:
+def _read_manifest(io: FileIO, counted: frozenset[int], bounded: frozenset[int], manifest: ManifestFile) -> _Manifest:
     deletes: list[ManifestEntry] = []
 
     def data_files() -> Iterator[ManifestEntry]:

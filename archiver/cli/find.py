@@ -31,7 +31,9 @@ def find(
     config: ConfigPath = DEFAULT_CONFIG,
     key: Annotated[
         str | None,
-        typer.Option("--key", "-k", help="Only records with this key: text, or bytes as 0x00ff.", rich_help_panel=_WHAT),
+        typer.Option(
+            "--key", "-k", help="Only records with this key: text, or bytes as 0x00ff.", rich_help_panel=_WHAT
+        ),
     ] = None,
     where: Annotated[
         str | None,
@@ -79,9 +81,7 @@ def find(
     count: Annotated[bool, typer.Option("--count", help="Only count the records.", rich_help_panel=_OUTPUT)] = False,
     files: Annotated[
         bool,
-        typer.Option(
-            "--files", help="Only list the data files that may have such records.", rich_help_panel=_OUTPUT
-        ),
+        typer.Option("--files", help="Only list the data files that may have such records.", rich_help_panel=_OUTPUT),
     ] = False,
     explain: Annotated[
         bool,

@@ -82,7 +82,6 @@ class FileFacts:
         return may_hold(where.condition, lambda leaf: self._judge(leaf, files, by))
 
     def _judge(self, leaf: Leaf, files: pa.Table, by: tuple[str, ...]) -> Mask:
-        every = np.ones(files.num_rows, np.bool_)
         match leaf:
             case NumberIs("time", comparison, value) if "time" in by:
                 high = _numbers(files[file_columns.LATEST], _FAR)
@@ -98,7 +97,7 @@ class FileFacts:
             case ColumnIs() if "column" in by:
                 return self._column_may_be(self.columns[leaf], files)
             case _:
-                return every
+                return np.ones(files.num_rows, np.bool_)
 
     def _column_may_be(self, column: TableColumn, files: pa.Table) -> Mask:
         """For which files it isn't proven that no row has the column's value, in whatever column the value would be."""
@@ -107,10 +106,9 @@ class FileFacts:
         is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)
         if not is_told or not self.bounded.issuperset((column.field_id, *hidden)):
             return every
-        speaks = ~every | True
-        rows = _numbers(files[file_columns.ROWS], 0)
+        speaks, rows = every, _numbers(files[file_columns.ROWS], 0)
         for identifier in hidden:
-            speaks &= _numbers(files[file_columns.nulls_of(identifier)], -1) == rows
+            speaks = speaks & (_numbers(files[file_columns.nulls_of(identifier)], -1) == rows)
         is_null = _numbers(files[file_columns.nulls_of(column.field_id)], -1) == rows
         return ~(speaks & (is_null | self._is_outside(column, files)))
 
@@ -127,7 +125,7 @@ class FileFacts:
 
 
 def _kept(files: pa.Table, first_offsets: Mapping[int, int]) -> Mask:
-    """For which files some record may not have been retired: files of one partition, below its first offset, are out."""
+    """Which files may have records that weren't retired. Files of one partition, below its first offset, are out."""
     kept = np.ones(files.num_rows, np.bool_)
     low, high = (_numbers(files[name], -1) for name in file_columns.BOUNDS["partition"])
     last = _numbers(files[file_columns.HIGH_OFFSET], _FAR)
@@ -163,8 +161,7 @@ def _bytes_may_match(leaf: BytesAre, files: pa.Table, identifier: int) -> Mask:
         case ">" | ">=":
             out = is_below
         case "starts with":
-            cut = pc.binary_slice(low, 0, len(leaf.value)) if leaf.value else low
-            out = is_below | (_true(pc.greater(cut, value)) if leaf.value else ~(is_below | True))
+            out = is_below | _true(pc.greater(pc.binary_slice(low, 0, len(leaf.value)), value))
         case _:
             out = np.zeros(files.num_rows, np.bool_)
     return ~(out | has_none)

@@ -98,7 +98,11 @@ class PendingMatches:
         for run in self._runs:
             end = run.keys.shape[1] if bound is None else int(np.searchsorted(run.keys[0], bound))
             if end > run.start:
-                parts.append(OrderedMatches(run.keys[:, run.start : end], run.blocks[run.start : end], run.positions[run.start : end]))
+                parts.append(
+                    OrderedMatches(
+                        run.keys[:, run.start : end], run.blocks[run.start : end], run.positions[run.start : end]
+                    )
+                )
                 run.start = end
         self._runs = [run for run in self._runs if len(run)]
         return _joined(parts)

@@ -52,7 +52,8 @@ class FindQuery:
         terms += _between(selection.start, selection.end)
         if partitions:
             terms.append(AnyOf(tuple(NumberIs("partition", "=", number) for number in sorted(set(partitions)))))
-        condition = terms[0] if len(terms) == 1 else AllOf(tuple(terms) or (NumberIs("offset", ">=", 0),))
+        terms = terms or [NumberIs("offset", ">=", 0)]
+        condition = terms[0] if len(terms) == 1 else AllOf(tuple(terms))
         return cls(
             where=Where(where or "", condition),
             partitions=tuple(sorted(set(partitions))),

@@ -1,8 +1,8 @@
 """Searches topics for matching records, best files first, and ends when the rest can't change the answer.
 
-Files and blocks wait in a heap, by the best place that one of their records may have in the order of the answer. A match
-is given as soon as no waiting file or block can have a better one. Matching rows are kept as positions; the records
-themselves are read only when it's their turn.
+Files and blocks wait in a heap, by the best time that one of their records may have. A match is given as soon as no
+waiting file or block can have a better one. Matching rows are kept as positions; the records themselves are read only
+when it's their turn.
 """
 
 from __future__ import annotations
@@ -176,7 +176,9 @@ class Search:
                     del running[future]
                     done += 1
                     self._integrate(future.result(), pending, waiting, numbers)
-                self.observer(Searched(done=done, total=done + len(running) + len(waiting), records=self.report.records))
+                self.observer(
+                    Searched(done=done, total=done + len(running) + len(waiting), records=self.report.records)
+                )
         finally:
             pool.shutdown(cancel_futures=True)
             files.close()

@@ -63,17 +63,21 @@ class BlockFacts:
             case NumberIs(field, comparison, value):
                 bounds = self.reader.value_bounds(self.block, _BY_NUMBER[field])
                 return bounds is None or may_be(comparison, value, int(bounds[0]), int(bounds[1]))
-            case BytesAre("key") if self.key_id is not None:
-                low_high = self.reader.value_bounds(self.block, self.key_id)
-                if low_high is not None and isinstance(low_high[0], bytes) and isinstance(low_high[1], bytes):
-                    return may_match(leaf, low_high[0], low_high[1])
-                return self._set(self.key_id) != 0
-            case IsNull("key") if self.key_id is not None:
-                return self._set(self.key_id) != self.block.rows
+            case BytesAre("key") | IsNull("key") if self.key_id is not None:
+                return self._by_key(leaf, self.key_id)
             case ColumnIs():
                 return not is_absent(self.columns[leaf], self.block, self.reader, self.mappings)
             case _:
                 return True
+
+    def _by_key(self, leaf: BytesAre | IsNull, identifier: int) -> bool:
+        count = self.reader.set_counts(self.block, frozenset((identifier,))).get(identifier)
+        if isinstance(leaf, IsNull):
+            return count != self.block.rows
+        bounds = self.reader.value_bounds(self.block, identifier)
+        if bounds is None or isinstance(bounds[0], int) or isinstance(bounds[1], int):
+            return count != 0
+        return may_match(leaf, bounds[0], bounds[1])
 
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:
@@ -90,9 +94,6 @@ class BlockFacts:
 
     def _speaks(self, column: TableColumn) -> bool:
         return speaks_for_all(column, self.block, self.reader, self.mappings)
-
-    def _set(self, identifier: int) -> int | None:
-        return self.reader.set_counts(self.block, frozenset((identifier,))).get(identifier)
 
 
 def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:

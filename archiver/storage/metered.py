@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 from pyiceberg.io import InputStream
 
@@ -62,7 +62,7 @@ class MeteredStream:
         """Close the stream."""
         self._stream.close()
 
-    def __enter__(self) -> MeteredStream:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

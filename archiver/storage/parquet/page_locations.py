@@ -7,7 +7,6 @@ states, so a damaged index is noticed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt

@@ -140,9 +140,7 @@ def _span(located: PageLocations, page: int) -> ChunkSpan:
 
 def _columns(table: pa.Table, held: Rows, rows: Rows) -> dict[str, pa.Array]:
     places = pa.array(np.searchsorted(held, rows))
-    batch = pa.RecordBatch.from_arrays(
-        [column.combine_chunks() for column in table.columns], schema=table.schema
-    )
+    batch = pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=table.schema)
     batch.validate()
     return {name: batch.column(name).take(places) for name in batch.schema.names}
 

@@ -30,8 +30,8 @@ from archiver.storage.parquet.point_reader import PointReader
 from archiver.storage.parquet.row_groups import RowGroups, askable_of, set_values
 from archiver.storage.parquet.shortcuts import dictionary_leaves, null_leaves
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
-from archiver.storage.taken_rows import taken
 from archiver.storage.store_errors import may_be_expired, storage_error
+from archiver.storage.taken_rows import taken
 from catalog.model import DataFileInfo
 from schema_mapping import names
 

@@ -47,7 +47,9 @@ def varied(archive: Any) -> pa.RecordBatch:
     )
     headers = some.column("headers").cast(kind).take(pa.array(np.arange(ROWS) % 4))
     made = {"key": struct_of(rows, "key", keys), "val": struct_of(rows, "val", values), "headers": headers}
-    return pa.RecordBatch.from_arrays([made.get(name, rows.column(name)) for name in rows.schema.names], schema=rows.schema)
+    return pa.RecordBatch.from_arrays(
+        [made.get(name, rows.column(name)) for name in rows.schema.names], schema=rows.schema
+    )
 
 
 @pytest.fixture
@@ -60,7 +62,9 @@ def written(tmp_path: Path, archive: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("places", [[0], [44_999], [19_999, 20_000], [5, 4_000, 21_000, 44_998], [*range(0, 45_000, 997)]])
+@pytest.mark.parametrize(
+    "places", [[0], [44_999], [19_999, 20_000], [5, 4_000, 21_000, 44_998], [*range(0, 45_000, 997)]]
+)
 @pytest.mark.parametrize("ids", [IDS, frozenset({KEY_ID}), frozenset({11, VALUE_ID, 3})])
 def test_rows_alone_equal_rows_of_the_block(written: Path, places: list[int], ids: frozenset[int]) -> None:
     meter, rows = ReadMeter(), np.array(places, np.int64)

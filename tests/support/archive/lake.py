@@ -146,7 +146,9 @@ class Lake:
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
         )
         with closing(SpoolFile.create(local)) as file:
-            writer = ParquetFormat().start(file, SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters))
+            writer = ParquetFormat().start(
+                file, SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters)
+            )
             writer.write(batch)
             return writer.close(
                 origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest
