@@ -1,7 +1,7 @@
 """How much faster a search is than scans of the same table, and how many requests it takes.
 
-Recipe: `python bench/find.py [--files 20] [--records 65536] [--lookups 40] [--latency 0.03]`. Orders are archived to local
-files with bloom filters on keys and order ids; keys are in random order, so bounds rule out nothing. A tenth of the
+Recipe: `python bench/find.py [--files 20] [--records 65536] [--lookups 40] [--latency 0.03]`. Orders are archived to
+local files with bloom filters on keys, which are in random order, so bounds rule out nothing. A tenth of the
 values that are looked up don't occur. Sides take turns: `find` (`archiver.find`, imports and table loaded),
 `scan` (`archiver replay --where`, the whole topic), and DuckDB over the same files, which uses bloom filters, too.
 `--latency` is waited for at each request of `find`. Results are medians; the ratio is the scan's time divided by
@@ -165,9 +165,8 @@ def main() -> None:
             peers.append(seconds)
     took = [f"{_median(finds, kind) * 1000:,.0f} ms" for kind in (0, 1)]
     print(f"find {took[0]}, {took[1]} of CPU")
-    print(
-        f"requests {statistics.median(requests):,.0f} (at most {max(requests):,}), {statistics.median(sizes):,.0f} bytes"
-    )
+    read = f"{statistics.median(sizes):,.0f} bytes"
+    print(f"requests {statistics.median(requests):,.0f} (at most {max(requests):,}), {read}")
     for name, times in (("archiver replay --where", scans), ("DuckDB", peers)):
         ratios = [_median(times, kind) / _median(finds, kind) for kind in (0, 1)]
         print(f"{name} takes {ratios[0]:,.1f} times as long, and {ratios[1]:,.1f} times the CPU")
