@@ -58,7 +58,7 @@ class SlowMeter(ReadMeter):
 
 
 @dataclass(frozen=True)
-class Table:
+class SearchedTable:
     """The table, the keys in it, and its files."""
 
     lake: Lake
@@ -89,7 +89,7 @@ def _offsets(batches: object) -> list[int]:
     return [offset for batch in batches for offset in batch.column("offset").to_pylist()]  # type: ignore[attr-defined]
 
 
-def table_of(folder: Path, files: int, records: int) -> Table:
+def table_of(folder: Path, files: int, records: int) -> SearchedTable:
     file = FileDescriptorProto()
     order_type().file.CopyToProto(file)
     source = SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="shop.Order")
@@ -123,7 +123,7 @@ def table_of(folder: Path, files: int, records: int) -> Table:
             [columns.get(name, rows.column(name)) for name in rows.schema.names], schema=rows.schema
         )
         lake.add(made.row, batch, start, start + records)
-    return Table(lake, made, keys, [it.file_path.removeprefix("file://") for it in lake.files()])
+    return SearchedTable(lake, made, keys, [it.file_path.removeprefix("file://") for it in lake.files()])
 
 
 def timed(call: Callable[[], object]) -> tuple[tuple[float, float], object]:

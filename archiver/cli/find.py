@@ -16,7 +16,7 @@ _OUTPUT = "Output"
 NOTHING_FOUND = 1
 
 
-class Format(StrEnum):
+class FoundFormat(StrEnum):
     """How records are printed."""
 
     TABLE = "table"
@@ -71,7 +71,7 @@ def find(
     ] = False,
     as_json: AsJson = False,
     format_: Annotated[
-        Format | None,
+        FoundFormat | None,
         typer.Option(
             "--format",
             help="table, jsonl (the default with --json), or arrow: an Arrow IPC stream, not decoded.",
@@ -117,8 +117,8 @@ def find(
             limit=limit,
             oldest_first=oldest_first,
         )
-        chosen = format_ or (Format.JSONL if as_json else Format.TABLE)
-        search = open_search(load_config(config), topics or (), query, decoded=chosen is not Format.ARROW)
+        chosen = format_ or (FoundFormat.JSONL if as_json else FoundFormat.TABLE)
+        search = open_search(load_config(config), topics or (), query, decoded=chosen is not FoundFormat.ARROW)
         output = FindOutput(search, as_json=as_json, explain=explain)
         if files:
             found = output.files()

@@ -8,12 +8,11 @@ when it's their turn.
 from __future__ import annotations
 
 import heapq
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ from archiver.find.order import OrderedMatches, PendingMatches, SortPlace, place
 from archiver.find.point_reads import read_points
 from archiver.find.query import FindQuery
 from archiver.find.report import BY_FILTER, BY_STATISTICS, FindReport
-from archiver.find.source import FindSource
+from archiver.find.source import FileQueue, FindSource
 from archiver.observer import Observer, ignore
 from archiver.records.block_facts import BlockFacts, time_bounds
 from archiver.storage.segment import Block
@@ -37,7 +36,6 @@ PARALLEL: Final = 8
 OPEN_FILES: Final = 32
 AT_ONCE: Final = 1_024
 """Records that are read and given together."""
-_FAR: Final = sys.maxsize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +57,19 @@ class _Unit:
     block: Block | None = None
 
 
-_Waiting: TypeAlias = tuple[int, int, _Unit]
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """The files of a topic that wait to be opened."""
+
+    topic: int
+    files: FileQueue
+
+    def take(self) -> _Unit:
+        best = self.files.best
+        return _Unit(best, self.topic, self.files.take())
+
+
+_Waiting: TypeAlias = tuple[int, int, _Unit | _Queue]
 _Answer: TypeAlias = BlockMatches | list[_Unit]
 
 
@@ -124,14 +134,15 @@ class Search:
     def _opened(self, files: FileCache) -> Iterator[tuple[int, _Unit, list[_Unit]]]:
         """Yield each file with the blocks that may match, and the number of all files."""
         self.report.topics = len(self.sources)
-        units = [unit for topic, source in enumerate(self.sources) for unit in self._files(topic, source)]
+        queues = self._queues()
+        total = sum(len(queue.files) for queue in queues)
+        units = (queue.take() for queue in queues for _ in range(len(queue.files)))
         with ThreadPoolExecutor(self.parallel, thread_name_prefix="open") as pool:
             try:
-                for start in range(0, len(units), OPEN_FILES):
-                    part = units[start : start + OPEN_FILES]
+                while part := list(islice(units, OPEN_FILES)):
                     for unit, blocks in zip(part, pool.map(lambda it: self._work(it, files), part), strict=True):
                         assert isinstance(blocks, list)
-                        yield len(units), unit, blocks
+                        yield total, unit, blocks
             finally:
                 pool.shutdown(cancel_futures=True)
 
@@ -145,11 +156,8 @@ class Search:
         pending = PendingMatches(self.query.oldest_first, left, after)
         files = FileCache(most=OPEN_FILES)
         numbers = count()
-        waiting: list[_Waiting] = [
-            (unit.best, next(numbers), unit)
-            for topic, source in enumerate(self.sources)
-            for unit in self._files(topic, source)
-        ]
+        queues = self._queues()
+        waiting: list[_Waiting] = [(queue.files.best, next(numbers), queue) for queue in queues if len(queue.files)]
         heapq.heapify(waiting)
         running: dict[Future[_Answer], int] = {}
         done = 0
@@ -157,8 +165,8 @@ class Search:
         try:
             while left != 0:
                 while waiting and len(running) < self.parallel:
-                    best, _, unit = heapq.heappop(waiting)
-                    running[pool.submit(self._work, unit, files)] = best
+                    unit = _next(waiting, numbers)
+                    running[pool.submit(self._work, unit, files)] = unit.best
                 bound = min([*running.values(), *(best for best, _, _ in waiting[:1])], default=None)
                 ready = pending.ready(bound)
                 for start in range(0, len(ready), AT_ONCE):
@@ -176,9 +184,9 @@ class Search:
                     del running[future]
                     done += 1
                     self._integrate(future.result(), pending, waiting, numbers)
-                self.observer(
-                    Searched(done=done, total=done + len(running) + len(waiting), records=self.report.records)
-                )
+                unread = len(running) + sum(isinstance(it, _Unit) for _, _, it in waiting)
+                total = done + unread + sum(len(queue.files) for queue in queues)
+                self.observer(Searched(done=done, total=total, records=self.report.records))
         finally:
             pool.shutdown(cancel_futures=True)
             files.close()
@@ -195,10 +203,8 @@ class Search:
                 for unit in units:
                     heapq.heappush(waiting, (unit.best, next(numbers), unit))
 
-    def _files(self, topic: int, source: FindSource) -> Iterator[_Unit]:
-        for file in source.files(self.report):
-            latest = _FAR if file.latest is None else file.latest
-            yield _Unit(-_FAR if self.query.oldest_first else -latest, topic, file)
+    def _queues(self) -> list[_Queue]:
+        return [_Queue(topic, source.files(self.report)) for topic, source in enumerate(self.sources)]
 
     def _work(self, unit: _Unit, files: FileCache) -> _Answer:
         source = self.sources[unit.topic]
@@ -219,8 +225,8 @@ class Search:
 
     def _filtered(self, source: FindSource, facts: list[BlockFacts]) -> list[BlockFacts]:
         """The blocks that filters don't rule out. The filters of a file are read at once."""
-        if not facts:
-            return facts
+        if len(facts) <= 1:
+            return [fact for fact in facts if fact.by_filters(source.query.where)]
         with ThreadPoolExecutor(min(len(facts), self.parallel)) as pool:
             kept = pool.map(lambda fact: fact.by_filters(source.query.where), facts)
             return [fact for fact, is_kept in zip(facts, kept, strict=True) if is_kept]
@@ -228,3 +234,14 @@ class Search:
     def _block(self, unit: _Unit, fact: BlockFacts) -> _Unit:
         low, high = time_bounds(fact.reader, fact.block)
         return _Unit(max(unit.best, low if self.query.oldest_first else -high), unit.topic, unit.file, fact.block)
+
+
+def _next(waiting: list[_Waiting], numbers: Iterator[int]) -> _Unit:
+    """Take the best waiting block or file."""
+    _, _, item = heapq.heappop(waiting)
+    if isinstance(item, _Unit):
+        return item
+    unit = item.take()
+    if len(item.files):
+        heapq.heappush(waiting, (item.files.best, next(numbers), item))
+    return unit

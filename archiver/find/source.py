@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from archiver.archive import file_columns
 from archiver.archive.open_file import TopicStorage
 from archiver.archive.plan import TopicSnapshot
-from archiver.archive.table_files import TableFile
+from archiver.archive.table_files import TableFile, TableFiles
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError
 from archiver.find.file_facts import FileFacts
@@ -24,6 +31,34 @@ from schema_mapping.columns.ledger import LedgerState
 
 Opens = Callable[[Callable[[TopicArchive], frozenset[int]]], TopicArchive]
 """Opens a topic's archive with the bounds of the columns that the argument returns."""
+
+
+FAR: Final = sys.maxsize
+"""Later than any time."""
+
+
+@dataclass(slots=True)
+class FileQueue:
+    """Files by the best time that one of their records may have: negated if the newest comes first."""
+
+    files: TableFiles
+    rows: npt.NDArray[np.int64]
+    bests: npt.NDArray[np.int64]
+    _at: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows) - self._at
+
+    @property
+    def best(self) -> int:
+        """The best time of the next file."""
+        return int(self.bests[self._at])
+
+    def take(self) -> TableFile:
+        """Take the next file."""
+        row = self.rows[self._at : self._at + 1]
+        self._at += 1
+        return next(self.files.pick(row))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +99,17 @@ class FindSource:
             return None
         return self._of(self.archive, self.query, self.facts, report, UnjudgedRecords())
 
-    def files(self, report: FindReport) -> list[TableFile]:
-        """Return the files that may hold matching records."""
+    def files(self, report: FindReport) -> FileQueue:
+        """Return the files that may hold matching records, best times first."""
         files = self.snapshot.files
         left, ruled_out = self.facts.possible(self.query.where, files.columns, self.snapshot.first_offsets)
         report.add(files=len(files))
         report.rule_out(files=ruled_out)
-        return list(files.pick(left))
+        if self.query.oldest_first:
+            return FileQueue(files, left, np.full(len(left), -FAR))
+        latest = pc.fill_null(files.columns[file_columns.LATEST], FAR).to_numpy()[left]
+        order = np.argsort(-latest, kind="stable")
+        return FileQueue(files, left[order], -latest[order])
 
     @property
     def columns(self) -> Mapping[ColumnIs, TableColumn]:

@@ -39,7 +39,7 @@ FILTERED = ("key.__raw__", "val.id", "val.name")
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRecord:
     """What one record is, apart from its table."""
 
     partition: int
@@ -56,12 +56,12 @@ class Sent:
         return self.value is not None and self.value != BROKEN
 
 
-Holds = Callable[[Sent], bool | None]
+Holds = Callable[[SentRecord], bool | None]
 """Whether a condition holds; None if its columns say nothing of the record."""
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> list[tuple[int, list[Sent]]]:
+def tables(draw: st.DrawFn) -> list[tuple[int, list[SentRecord]]]:
     """Files in order of archiving: the schema version of each and its records."""
     ends: Counter[int] = Counter()
     files = []
@@ -78,7 +78,7 @@ def tables(draw: st.DrawFn) -> list[tuple[int, list[Sent]]]:
             value = {"typed": encoded(number, name), "broken": BROKEN, "null": None}[kind]
             time = draw(st.sampled_from(TIMES))
             records.append(
-                Sent(
+                SentRecord(
                     partition=partition,
                     offset=offset,
                     key=draw(st.sampled_from(KEYS)),
@@ -166,7 +166,7 @@ def negated(holds: Holds) -> Holds:
 
 
 def every(terms: list[Holds]) -> Holds:
-    def holds(record: Sent) -> bool | None:
+    def holds(record: SentRecord) -> bool | None:
         answers = [term(record) for term in terms]
         return False if False in answers else None if None in answers else True
 
@@ -198,10 +198,10 @@ CHANGES = st.lists(
 )
 
 
-class Table:
+class SearchedTopic:
     """A table of these files, and the records that it still has."""
 
-    def __init__(self, folder: Path, files: list[tuple[int, list[Sent]]]) -> None:
+    def __init__(self, folder: Path, files: list[tuple[int, list[SentRecord]]]) -> None:
         first = assign(LedgerState(), value=compile_text(FIRST))
         second = assign(first.state, value=compile_text(SECOND))
         self.state, self.records = second.state, [record for _, records in files for record in records]
@@ -259,7 +259,7 @@ class Table:
         return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=3)
 
 
-def rows(made: Assignment, records: list[Sent]) -> pa.RecordBatch:
+def rows(made: Assignment, records: list[SentRecord]) -> pa.RecordBatch:
     plain = Archive(rows=made.row).batch(
         Row(
             offset=record.offset,
@@ -285,12 +285,12 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=tables(), condition=CONDITIONS, changes=CHANGES, data=st.data())
 def test_find_equals_scan(
-    files: list[tuple[int, list[Sent]]], condition: tuple[str, Holds], changes: list[str], data: st.DataObject
+    files: list[tuple[int, list[SentRecord]]], condition: tuple[str, Holds], changes: list[str], data: st.DataObject
 ) -> None:
     text, holds = condition
     oldest_first, limit = data.draw(st.booleans()), data.draw(st.sampled_from([None, 1, 3]))
     with tempfile.TemporaryDirectory() as folder:
-        table = Table(Path(folder), files)
+        table = SearchedTopic(Path(folder), files)
         for change in changes:
             if table.records:
                 table.change(change, data.draw)
