@@ -16,10 +16,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -42,6 +43,7 @@ from tests.archiver.conftest import Archive
 from tests.support.archive.lake import Lake, schema_of
 from tests.support.storage.filled_rows import rows_of
 
+T = TypeVar("T")
 ABSENT = 0.1
 SCANS = 3
 
@@ -85,8 +87,8 @@ class SearchedTable:
         return [row[0] for row in duckdb.execute(sql, [self.paths, value]).fetchall()]
 
 
-def _offsets(batches: object) -> list[int]:
-    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]  # type: ignore[attr-defined]
+def _offsets(batches: Iterable[pa.RecordBatch]) -> list[int]:
+    return [offset for batch in batches for offset in batch.column("offset").to_pylist()]
 
 
 def table_of(folder: Path, files: int, records: int) -> SearchedTable:
@@ -126,7 +128,7 @@ def table_of(folder: Path, files: int, records: int) -> SearchedTable:
     return SearchedTable(lake, made, keys, [it.file_path.removeprefix("file://") for it in lake.files()])
 
 
-def timed(call: Callable[[], object]) -> tuple[tuple[float, float], object]:
+def timed(call: Callable[[], T]) -> tuple[tuple[float, float], T]:
     """Call. Return the seconds and the CPU seconds of the process that it took, and the result."""
     started, used = time.perf_counter(), time.process_time()
     result = call()
@@ -151,7 +153,7 @@ def main() -> None:
             key = draw.choice(table.keys) if is_there else b"order-%09dx" % number
             expected = [table.keys.index(key)] if is_there else []
             where = f"key = '{key.decode()}'"
-            seconds, (found, report) = timed(partial(table.find, where, chosen.latency))  # type: ignore[misc]
+            seconds, (found, report) = timed(partial(table.find, where, chosen.latency))
             assert found == expected, (key, found)
             finds.append(seconds)
             requests.append(report.reads.requests)

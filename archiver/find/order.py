@@ -43,7 +43,7 @@ class OrderedMatches:
     start: int = 0
 
     def __len__(self) -> int:
-        return self.keys.shape[1] - self.start
+        return len(self.blocks) - self.start
 
     def part(self, start: int, end: int) -> OrderedMatches:
         """Return the matches between two positions."""

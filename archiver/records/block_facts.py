@@ -61,8 +61,8 @@ class BlockFacts:
             case NumberIs("time", comparison, value):
                 return may_be(comparison, value, *time_bounds(self.reader, self.block))
             case NumberIs(field, comparison, value):
-                bounds = self.reader.value_bounds(self.block, _BY_NUMBER[field])
-                return bounds is None or may_be(comparison, value, int(bounds[0]), int(bounds[1]))
+                bounds = _integers(self.reader, self.block, _BY_NUMBER[field])
+                return bounds is None or may_be(comparison, value, *bounds)
             case BytesAre("key") | IsNull("key") if self.key_id is not None:
                 return self._by_key(leaf, self.key_id)
             case ColumnIs():
@@ -74,10 +74,11 @@ class BlockFacts:
         count = self.reader.set_counts(self.block, frozenset((identifier,))).get(identifier)
         if isinstance(leaf, IsNull):
             return count != self.block.rows
-        bounds = self.reader.value_bounds(self.block, identifier)
-        if bounds is None or isinstance(bounds[0], int) or isinstance(bounds[1], int):
-            return count != 0
-        return may_match(leaf, bounds[0], bounds[1])
+        match self.reader.value_bounds(self.block, identifier):
+            case (bytes(low), bytes(high)):
+                return may_match(leaf, low, high)
+            case _:
+                return count != 0
 
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:
@@ -85,10 +86,10 @@ class BlockFacts:
                 return self.reader.may_contain(self.block, self.key_id, value) is not False
             case ColumnIs():
                 column = self.columns[leaf]
-                value = column.value
-                if not isinstance(value, str | bytes | int) or not self._speaks(column):
+                wanted = column.value
+                if not isinstance(wanted, str | bytes | int) or not self._speaks(column):
                     return True
-                return self.reader.may_contain(self.block, column.field_id, value) is not False
+                return self.reader.may_contain(self.block, column.field_id, wanted) is not False
             case _:
                 return True
 
@@ -114,10 +115,11 @@ def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
 
 
 def _integers(reader: SegmentReader, block: Block, identifier: int) -> tuple[int, int] | None:
-    bounds = reader.value_bounds(block, identifier)
-    if bounds is None or isinstance(bounds[0], bytes) or isinstance(bounds[1], bytes):
-        return None
-    return bounds[0], bounds[1]
+    match reader.value_bounds(block, identifier):
+        case (int(low), int(high)):
+            return low, high
+        case _:
+            return None
 
 
 def raw_key_id(schema: Schema) -> int | None:

@@ -202,10 +202,11 @@ def test_values_are_shown_by_the_schema_that_wrote_them(stack: Stack, tmp_path: 
 def test_find_gives_the_records_of_a_replay(archived: tuple[Path, str]) -> None:
     config, topic = archived
     where = ("--where", "key = 'k' and offset in (7, 150) or time = 1010")
-    lines = {json.loads(line)["offset"]: line for line in replay(config, topic, "--decode", *where).stdout.splitlines()}
+    lines = replay(config, topic, "--decode", *where).stdout.splitlines()
     found = find(config, topic, *where, "--explain")
     assert found.exit_code == 0, found.output
-    assert {json.loads(line)["offset"]: line for line in found.stdout.splitlines()} == lines
+    assert sorted(found.stdout.splitlines()) == sorted(lines)
+    assert len(lines) == 5
     times = [json.loads(line)["timestamp"] for line in found.stdout.splitlines()]
     assert times == sorted(times, reverse=True)
     summary = json.loads(found.stderr.splitlines()[-1])

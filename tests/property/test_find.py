@@ -21,7 +21,7 @@ from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
 from archiver.storage.parquet import writer
-from schema_mapping import Assignment, LedgerState, assign
+from schema_mapping import Assignment, LedgerState, RowMapping, assign
 from tests.archiver.conftest import Archive, Row
 from tests.support.archive.lake import Lake, schema_of
 from tests.support.schemas.proto_text import compile_text
@@ -141,7 +141,7 @@ def on_bytes(draw: st.DrawFn) -> tuple[str, Holds]:
 NO_KEY: tuple[str, Holds] = ("key is null", lambda it: it.key is None)
 
 
-def judged(record: Sent, holds: bool) -> bool | None:
+def judged(record: SentRecord, holds: bool) -> bool | None:
     if record.value is None:
         return False
     return holds if record.is_decoded else None
@@ -204,6 +204,7 @@ class SearchedTopic:
     def __init__(self, folder: Path, files: list[tuple[int, list[SentRecord]]]) -> None:
         first = assign(LedgerState(), value=compile_text(FIRST))
         second = assign(first.state, value=compile_text(SECOND))
+        self.versions = first, second
         self.state, self.records = second.state, [record for _, records in files for record in records]
         self.lake = Lake(folder, first.row)
         schema = schema_of(first.row)
@@ -250,11 +251,15 @@ class SearchedTopic:
         )
         self.records = [record for record in self.records if (record.partition, record.offset) != gone]
 
+    def row_mapping(self, version: int) -> RowMapping:
+        """The mapping of files that other engines rewrote."""
+        return {made.row.schema_version: made.row for made in self.versions}[version]
+
     def search(self, query: FindQuery) -> Search:
         report = FindReport()
 
         def opens(bounded: Any) -> Any:
-            return self.lake.archive(ledger=lambda *_: self.state, bounded=bounded)
+            return self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state, bounded=bounded)
 
         return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=3)
 

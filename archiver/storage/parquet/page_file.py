@@ -44,7 +44,8 @@ def decoded(schema: Sequence[Fields], rows: int, columns: Sequence[ChosenPages])
     Raises ThriftError if the pages don't give these rows, and subclasses of ArrowException for damaged pages.
     """
     ordered = sorted(columns, key=lambda column: column.column)
-    content, at, chunks = [MAGIC], len(MAGIC), []
+    content: list[bytes | memoryview] = [MAGIC]
+    at, chunks = len(MAGIC), []
     for column in ordered:
         start = at
         pages = [*([column.dictionary] if column.dictionary is not None else []), *column.pages]

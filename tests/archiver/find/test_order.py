@@ -21,10 +21,11 @@ RECORDS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(
 def block(records: list[tuple[int, int, int]]) -> BlockMatches:
     columns = np.array(records, np.int64).reshape(-1, 3).T
     nothing: Any = SimpleNamespace()
-    return BlockMatches(nothing, nothing, nothing, *columns, np.arange(len(records)))
+    partitions, offsets, times = columns
+    return BlockMatches(nothing, nothing, nothing, partitions, offsets, times, np.arange(len(records)))
 
 
-def offsets(matches: OrderedMatches) -> list[tuple[int, int]]:
+def addresses(matches: OrderedMatches) -> list[tuple[int, int]]:
     return [(int(partition), abs(int(offset))) for partition, offset in matches.keys[2:].T]
 
 
@@ -42,7 +43,7 @@ def test_blocks_are_merged_by_time(blocks: list[list[tuple[int, int, int]]], old
     expected = sorted(unique, key=lambda it: (sign * times[it], it[0], sign * it[1]))
     early = pending.ready(0)
     assert all(key < 0 for key in early.keys[0])
-    assert offsets(early) + offsets(pending.ready(None)) == expected
+    assert addresses(early) + addresses(pending.ready(None)) == expected
     assert not len(pending)
 
 
@@ -52,7 +53,7 @@ def test_only_the_best_are_kept_under_a_limit(monkeypatch: pytest.MonkeyPatch) -
     for number in range(50):
         pending.add(block([(0, number, number % 7)]), 0)
         assert len(pending) <= 5
-    assert offsets(pending.ready(None))[:2] == [(0, 48), (0, 41)]
+    assert addresses(pending.ready(None))[:2] == [(0, 48), (0, 41)]
 
 
 def test_too_many_waiting_matches_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,4 +72,4 @@ def test_a_search_continues_after_a_place() -> None:
     assert place == SortPlace(-1, 0, 0, -3)
     again = PendingMatches(oldest_first=False, after=place)
     again.add(block(records), 0)
-    assert offsets(again.ready(None)) == [(0, 2), (0, 1), (0, 0)]
+    assert addresses(again.ready(None)) == [(0, 2), (0, 1), (0, 0)]
