@@ -93,7 +93,7 @@ class FileFacts:
             case BytesAre("key") if "key" in by and self.key_id is not None and self.key_id in self.bounded:
                 return _bytes_may_match(leaf, files, self.key_id)
             case IsNull("key") if "key" in by and self.key_id is not None and self.key_id in self.bounded:
-                return _numbers(files[file_columns.nulls_of(self.key_id)], _FAR) != 0
+                return np.not_equal(_numbers(files[file_columns.nulls_of(self.key_id)], _FAR), 0)
             case ColumnIs() if "column" in by:
                 return self._column_may_be(self.columns[leaf], files)
             case _:
@@ -110,7 +110,8 @@ class FileFacts:
         for identifier in hidden:
             speaks = speaks & (_numbers(files[file_columns.nulls_of(identifier)], -1) == rows)
         is_null = _numbers(files[file_columns.nulls_of(column.field_id)], -1) == rows
-        return ~(speaks & (is_null | self._is_outside(column, files)))
+        possible: Mask = np.logical_not(speaks & (is_null | self._is_outside(column, files)))
+        return possible
 
     def _is_outside(self, column: TableColumn, files: pa.Table) -> Mask:
         kind = self.schema.find_type(column.field_id)
@@ -164,7 +165,8 @@ def _bytes_may_match(leaf: BytesAre, files: pa.Table, identifier: int) -> Mask:
             out = is_below | _true(pc.greater(pc.binary_slice(low, 0, len(leaf.value)), value))
         case _:
             out = np.zeros(files.num_rows, np.bool_)
-    return ~(out | has_none)
+    possible: Mask = np.logical_not(out | has_none)
+    return possible
 
 
 def _integers(bounds: pa.ChunkedArray, missing: int) -> Numbers:

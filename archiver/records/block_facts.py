@@ -74,11 +74,10 @@ class BlockFacts:
         count = self.reader.set_counts(self.block, frozenset((identifier,))).get(identifier)
         if isinstance(leaf, IsNull):
             return count != self.block.rows
-        match self.reader.value_bounds(self.block, identifier):
-            case (bytes(low), bytes(high)):
-                return may_match(leaf, low, high)
-            case _:
-                return count != 0
+        low, high = self.reader.value_bounds(self.block, identifier) or (None, None)
+        if isinstance(low, bytes) and isinstance(high, bytes):
+            return may_match(leaf, low, high)
+        return count != 0
 
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:
@@ -115,11 +114,8 @@ def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
 
 
 def _integers(reader: SegmentReader, block: Block, identifier: int) -> tuple[int, int] | None:
-    match reader.value_bounds(block, identifier):
-        case (int(low), int(high)):
-            return low, high
-        case _:
-            return None
+    low, high = reader.value_bounds(block, identifier) or (None, None)
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
 
 def raw_key_id(schema: Schema) -> int | None:

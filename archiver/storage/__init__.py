@@ -11,6 +11,7 @@ __all__ = [
     "journal",
     "journal_sums",
     "journal_survey",
+    "metered",
     "objects",
     "private_folder",
     "row_columns",

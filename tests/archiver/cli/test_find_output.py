@@ -18,7 +18,7 @@ from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
-from tests.archiver.records.test_matching import Shop
+from tests.support.archive.shop_of_two_schemas import Shop
 
 
 def output(

@@ -16,8 +16,8 @@ from archiver.find.query import FindQuery
 from archiver.find.report import BY_COLUMN, BY_FILTER, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_STATISTICS, FindReport
 from archiver.find.search import Search, Searched
 from archiver.find.source import FindSource
-from tests.archiver.records.test_matching import Shop
 from tests.support.archive.lake import Lake
+from tests.support.archive.shop_of_two_schemas import Shop
 
 FILES = 16
 
