@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from archiver.cli.error_output import MISCONFIGURED, reported
+from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.light_start import quick_imports, spare_pandas
 
 _WHAT = "What to find"
 _OUTPUT = "Output"
-NOTHING_FOUND = 1
+NOTHING_FOUND = 3
 
 
 class FoundFormat(StrEnum):
@@ -94,7 +94,7 @@ def find(
     """Find records by key, header, time, or conditions on their columns: the newest first.
 
     Reads only files, row groups and pages that may have such records. Needs the catalog and the store, but no Kafka;
-    conditions on columns need Postgres. Exit code 0: found, 1: nothing found, 2: an error.
+    conditions on columns need Postgres. Exit code 0: found, 3: nothing found.
     """
     with quick_imports():
         spare_pandas()
@@ -104,7 +104,7 @@ def find(
         from archiver.find.opening import open_search
         from archiver.find.query import FindQuery
 
-    with reported(as_json=as_json, failed=MISCONFIGURED):
+    with reported(as_json=as_json):
         if (count and files) or (format_ is not None and (count or files)) or (limit and (count or files)):
             raise ConfigError("--count, --files, and --format or --limit don't go together")
         query = FindQuery.parse(
