@@ -153,17 +153,17 @@ def main() -> None:
             key = draw.choice(table.keys) if is_there else b"order-%09dx" % number
             expected = [table.keys.index(key)] if is_there else []
             where = f"key = '{key.decode()}'"
-            seconds, (found, report) = timed(partial(table.find, where, chosen.latency))
-            assert found == expected, (key, found)
+            seconds, (matches, report) = timed(partial(table.find, where, chosen.latency))
+            assert matches == expected, (key, matches)
             finds.append(seconds)
             requests.append(report.reads.requests)
             sizes.append(report.reads.size_bytes)
             if number < SCANS:
-                seconds, found = timed(partial(table.scan, where))
-                assert found == expected
+                seconds, matches = timed(partial(table.scan, where))
+                assert matches == expected
                 scans.append(seconds)
-            seconds, found = timed(partial(table.duckdb, '"key"."__raw__"', key))
-            assert found == expected
+            seconds, matches = timed(partial(table.duckdb, '"key"."__raw__"', key))
+            assert matches == expected
             peers.append(seconds)
     took = [f"{_median(finds, kind) * 1000:,.0f} ms" for kind in (0, 1)]
     print(f"find {took[0]}, {took[1]} of CPU")

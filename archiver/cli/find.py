@@ -121,10 +121,10 @@ def find(
         search = open_search(load_config(config), topics or (), query, decoded=chosen is not FoundFormat.ARROW)
         output = FindOutput(search, as_json=as_json, explain=explain)
         if files:
-            found = output.files()
+            total = output.files()
         elif count:
-            found = output.count()
+            total = output.count()
         else:
-            found = output.records(str(chosen))
-    if not found:
+            total = output.records(str(chosen))
+    if not total:
         raise typer.Exit(NOTHING_FOUND)

@@ -57,13 +57,13 @@ class FindOutput:
 
     def files(self) -> int:
         """Print the files that may have matching records: a path a line."""
-        found = 0
+        listed = 0
         with self._reported(bar=False):
             for topic, file in self.search.files():
-                found += 1
+                listed += 1
                 values = {"topic": topic, "path": file.path, "records": file.rows, "size_bytes": file.size_bytes}
                 typer.echo(json_line("file", **values) if self.as_json else file.path)
-        return found
+        return listed
 
     def _arrow(self, stream: StandardOutput) -> None:
         schema = pa.schema([pa.field("topic", pa.string(), nullable=False), *RECORDS])

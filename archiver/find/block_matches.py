@@ -45,7 +45,7 @@ def block_matches(
 ) -> BlockMatches:
     """Find the matching rows of a block that weren't deleted or retired.
 
-    Rows that the condition's columns don't tell of are noted. Raises subclasses of StorageError and ReplayError.
+    Rows that the condition's columns can't judge are noted. Raises subclasses of StorageError and ReplayError.
     """
     parts = source.query.where.parts
     needs_values = _VALUE in parts
@@ -56,7 +56,7 @@ def block_matches(
         ids |= {source.facts.key_id}
     if "headers" in parts:
         ids |= {HEADERS_ID}
-    found: list[tuple[Numbers, ...]] = []
+    parts_found: list[tuple[Numbers, ...]] = []
     doubtful: list[pa.RecordBatch] = []
     first = block.first_row
     for rows in opened.reader.read(block, ids | opened.deletes.field_ids):
@@ -76,17 +76,17 @@ def block_matches(
         places = np.flatnonzero(chosen)
         if len(places):
             times = records.column("timestamp").to_numpy()
-            found.append((partitions[places], offsets[places], times[places], places + (first - block.first_row)))
+            parts_found.append((partitions[places], offsets[places], times[places], places + (first - block.first_row)))
         first += rows.num_rows
     for batch in doubtful:
         source.unjudged.note(file.path, block, batch)
     report.add(blocks_read=1, rows_judged=first - block.first_row, unjudged=sum(it.num_rows for it in doubtful))
-    columns = [np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)]
+    columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts_found, strict=True)]
     return BlockMatches(source, file, block, *(columns or [np.empty(0, np.int64)] * 4))
 
 
 def _column_ids(source: FindSource, opened: OpenFile) -> frozenset[int]:
-    """The columns that tell of the condition's columns, and whole keys or values if the file has none of these."""
+    """The columns that the condition needs, and whole keys or values if the file has none of these."""
     ids = {SCHEMA_VERSION_ID}
     for column in source.columns.values():
         own = (column.field_id, *column.unrecognized, *column.former)

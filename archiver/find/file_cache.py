@@ -45,8 +45,8 @@ class FileCache:
                 opened.users -= 1
                 idle = [name for name, other in self._files.items() if not other.users]
                 closing = [self._files.pop(name) for name in idle[: max(0, len(idle) - self._most)]]
-            for other in closing:
-                _close(other)
+            for evicted in closing:
+                _close(evicted)
 
     def close(self) -> None:
         """Close all files. No file may be in use."""

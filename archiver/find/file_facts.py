@@ -100,7 +100,7 @@ class FileFacts:
                 return np.ones(files.num_rows, np.bool_)
 
     def _column_may_be(self, column: TableColumn, files: pa.Table) -> Mask:
-        """For which files it isn't proven that no row has the column's value, in whatever column the value would be."""
+        """Return the files in which a row may have the value, in this column or in another one."""
         every = np.ones(files.num_rows, np.bool_)
         hidden = (*filter(None, [column.errors]), *column.former)
         is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)

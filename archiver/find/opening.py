@@ -25,7 +25,7 @@ _WILD: Final = frozenset("*?[")
 def find(config: Config, topics: Sequence[str] = (), *, decoded: bool = False, **options: Any) -> Search:
     """Search topics, by default all archived ones. Iterate the result for pairs of a topic and its Arrow batches.
 
-    `options` are those of FindQuery.parse. `decoded` adds keys and values shown by their schemas. Raises ConfigError,
+    `options` are as in FindQuery.parse. `decoded` adds keys and values shown by their schemas. Raises ConfigError,
     NoTable, and subclasses of CatalogError and StorageError.
     """
     return open_search(config, topics, FindQuery.parse(**options), decoded=decoded)

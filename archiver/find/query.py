@@ -19,7 +19,7 @@ MOST_LIMIT = 1_000_000
 class FindQuery:
     """The records to find: at most `limit`, the newest first unless `oldest_first`.
 
-    `where` has every restriction of the search, also those of partitions, offsets and times.
+    `where` has every restriction of the search, also of partitions, offsets and times.
     """
 
     where: Where
@@ -63,7 +63,7 @@ class FindQuery:
 
 
 def octets_of(text: str) -> bytes:
-    """Return the bytes that an option means: those after `0x` in hexadecimal digits, else the text's UTF-8."""
+    """Return the bytes of an option: the hexadecimal digits after `0x`, else the text's UTF-8."""
     if not text.startswith("0x"):
         return text.encode("utf-8", "surrogateescape")
     try:

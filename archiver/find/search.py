@@ -87,16 +87,16 @@ class Search:
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the matching records with their topics, in order. Batches are never empty.
 
-        If a rewrite removes a file meanwhile, the search continues with the current snapshot. Raises subclasses of
+        If a rewrite removes a file during the search, it continues with the current snapshot. Raises subclasses of
         StorageError, and ReplayError.
         """
         self.report.topics = len(self.sources)
         after: SortPlace | None = None
         while True:
             try:
-                for matches, found in self._pass(after):
-                    self.report.add(records=sum(batch.num_rows for _, batch in found))
-                    yield from found
+                for matches, batches in self._pass(after):
+                    self.report.add(records=sum(batch.num_rows for _, batch in batches))
+                    yield from batches
                     after = place_of(matches, -1)
             except ObjectMissing:
                 fresh = [source.refreshed(self.report) for source in self.sources]
@@ -173,10 +173,10 @@ class Search:
                     part = ready.part(start, start + AT_ONCE if left is None else min(start + AT_ONCE, start + left))
                     if not len(part):
                         break
-                    found = read_points(part, pending.blocks, files, self.shape, pool)
+                    batches = read_points(part, pending.blocks, files, self.shape, pool)
                     self.report.add(point_rows=len(part))
                     left = None if left is None else left - len(part)
-                    yield part, found
+                    yield part, batches
                 if not running or left == 0:
                     break
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -75,11 +75,11 @@ class FindSource:
     @classmethod
     def open(cls, query: FindQuery, opens: Opens, report: FindReport) -> FindSource:
         """Open an archive. Raises ConfigError for unknown columns and partitions, and subclasses of CatalogError."""
-        known: list[FileFacts] = []
+        facts: list[FileFacts] = []
 
         def bounded(archive: TopicArchive) -> frozenset[int]:
-            known.append(_facts(query.where, archive))
-            return known[-1].bounded
+            facts.append(_facts(query.where, archive))
+            return facts[-1].bounded
 
         archive = opens(bounded)
         unknown = set(query.partitions) - set(archive.partitions)
@@ -90,7 +90,7 @@ class FindSource:
                 partitions=sorted(unknown),
                 archived=archive.partitions,
             )
-        return cls._of(archive, query, known[-1], report, UnjudgedRecords())
+        return cls._of(archive, query, facts[-1], report, UnjudgedRecords())
 
     def refreshed(self, report: FindReport) -> FindSource | None:
         """Return the source at the table's current snapshot; None if it is the same."""

@@ -85,10 +85,10 @@ class BlockFacts:
                 return self.reader.may_contain(self.block, self.key_id, value) is not False
             case ColumnIs():
                 column = self.columns[leaf]
-                wanted = column.value
-                if not isinstance(wanted, str | bytes | int) or not self._speaks(column):
+                constant = column.value
+                if not isinstance(constant, str | bytes | int) or not self._speaks(column):
                     return True
-                return self.reader.may_contain(self.block, column.field_id, wanted) is not False
+                return self.reader.may_contain(self.block, column.field_id, constant) is not False
             case _:
                 return True
 

@@ -203,13 +203,13 @@ def test_find_gives_the_records_of_a_replay(archived: tuple[Path, str]) -> None:
     config, topic = archived
     where = ("--where", "key = 'k' and offset in (7, 150) or time = 1010")
     lines = replay(config, topic, "--decode", *where).stdout.splitlines()
-    found = find(config, topic, *where, "--explain")
-    assert found.exit_code == 0, found.output
-    assert sorted(found.stdout.splitlines()) == sorted(lines)
+    searched = find(config, topic, *where, "--explain")
+    assert searched.exit_code == 0, searched.output
+    assert sorted(searched.stdout.splitlines()) == sorted(lines)
     assert len(lines) == 5
-    times = [json.loads(line)["timestamp"] for line in found.stdout.splitlines()]
+    times = [json.loads(line)["timestamp"] for line in searched.stdout.splitlines()]
     assert times == sorted(times, reverse=True)
-    summary = json.loads(found.stderr.splitlines()[-1])
+    summary = json.loads(searched.stderr.splitlines()[-1])
     assert (summary["event"], summary["records"]) == ("found", len(times))
     assert summary["explain"]["requests"] > 0
     newest = find(config, f"{topic[:-1]}?", "--limit", 1, "--no-json")

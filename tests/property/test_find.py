@@ -301,14 +301,14 @@ def test_find_equals_scan(
                 table.change(change, data.draw)
         query = FindQuery.parse(where=text, oldest_first=oldest_first)
         search = table.search(query)
-        found = [record for _, batch in search for record in batch.to_pylist()]
+        records = [record for _, batch in search for record in batch.to_pylist()]
         sign = 1 if oldest_first else -1
         scanned = sorted(
             (record for record in table.records if holds(record)),
             key=lambda it: (sign * it.time, it.partition, sign * it.offset),
         )
-        assert [(it["partition"], it["offset"]) for it in found] == [(it.partition, it.offset) for it in scanned]
-        for record, sent in zip(found, scanned, strict=True):
+        assert [(it["partition"], it["offset"]) for it in records] == [(it.partition, it.offset) for it in scanned]
+        for record, sent in zip(records, scanned, strict=True):
             assert (record["key"], record["value"], record["timestamp"]) == (sent.key, sent.value, sent.time)
             assert [(it["key"], it["value"]) for it in record["headers"]] == [*sent.headers]
         assert search.report.unjudged == sum(holds(record) is None for record in table.records)

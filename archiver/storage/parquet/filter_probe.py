@@ -19,7 +19,7 @@ _LONG: Final = struct.Struct("<q")
 
 @dataclass(frozen=True, slots=True)
 class FilterProbe:
-    """A value as plain encoding has it, and where the bits of a filter begin."""
+    """A value as plain encoding has it, and the start of a filter's bits."""
 
     value: bytes
     bits_start: int

@@ -28,7 +28,7 @@ _IS_DATA, _IS_DICTIONARY = 0, 2
 
 @dataclass(frozen=True, slots=True)
 class IndexedChunk:
-    """A column chunk: its leaf, its ColumnMetaData, and where its offset index lies."""
+    """A column chunk: its leaf, its ColumnMetaData, and the position of its offset index."""
 
     leaf: ParquetLeaf
     rows: int
@@ -63,10 +63,12 @@ class PageLocations:
         """Parse an offset index. Raises ThriftError if it contradicts the chunk."""
         fields, _ = read_struct(memoryview(index))
         locations = listed(fields, _LOCATIONS, STRUCT)
-        found = [(number(it, _FIRST_ROW), number(it, _PAGE_START), number(it, _PAGE_SIZE)) for it in locations]
-        if not found:
+        locations_found = [
+            (number(it, _FIRST_ROW), number(it, _PAGE_START), number(it, _PAGE_SIZE)) for it in locations
+        ]
+        if not locations_found:
             raise ThriftError
-        first_rows, starts, sizes = np.array(found, np.int64).T
+        first_rows, starts, sizes = np.array(locations_found, np.int64).T
         begin = number(chunk.metadata, _DATA_PAGE)
         end = (chunk.dictionary or (begin, begin))[0] + number(chunk.metadata, _SIZE)
         follow = np.append(starts[1:], end)

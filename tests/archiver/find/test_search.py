@@ -31,8 +31,8 @@ def search(lake: Lake, ledger: Callable[..., Any] | None = None, **options: Any)
     return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=1)
 
 
-def offsets(found: Search) -> list[int]:
-    return [offset for _, batch in found for offset in batch.column("offset").to_pylist()]
+def offsets(result: Search) -> list[int]:
+    return [offset for _, batch in result for offset in batch.column("offset").to_pylist()]
 
 
 @pytest.fixture
@@ -51,43 +51,43 @@ def many(tmp_path: Path, archive: Any) -> Lake:
 
 
 def test_a_key_among_many_files_takes_a_footer_and_a_filter_block_each(many: Lake) -> None:
-    found = search(many, key="17-13")
-    assert offsets(found) == [13 * 50 + 17]
-    report = found.report
+    result = search(many, key="17-13")
+    assert offsets(result) == [13 * 50 + 17]
+    report = result.report
     assert report.blocks_out == {BY_STATISTICS: 0, BY_FILTER: FILES - 1}
     assert (report.files, report.files_opened, report.blocks_read, report.rows_judged) == (FILES, FILES, 1, 50)
     assert report.reads.requests <= 3 * FILES + 8, "open, end, a block of the filter; then pages of one row group"
 
 
 def test_an_offset_reads_one_file(many: Lake) -> None:
-    found = search(many, where="offset = 377")
-    assert offsets(found) == [377]
-    assert found.report.files_out == {BY_POSITION: FILES - 1}
-    assert found.report.reads.requests <= 8
+    result = search(many, where="offset = 377")
+    assert offsets(result) == [377]
+    assert result.report.files_out == {BY_POSITION: FILES - 1}
+    assert result.report.reads.requests <= 8
 
 
 def test_keys_outside_of_all_bounds_open_no_file(many: Lake) -> None:
-    found = search(many, key="zz")
-    assert offsets(found) == []
-    assert found.report.files_out == {BY_KEY: FILES}
-    assert found.report.reads.requests == 0
+    result = search(many, key="zz")
+    assert offsets(result) == []
+    assert result.report.files_out == {BY_KEY: FILES}
+    assert result.report.reads.requests == 0
 
 
 def test_the_newest_file_answers_a_limit(many: Lake) -> None:
-    found = search(many, limit=3)
-    assert offsets(found) == [799, 798, 797]
-    assert found.report.files_opened <= 2
-    assert found.report.point_rows == 3
+    result = search(many, limit=3)
+    assert offsets(result) == [799, 798, 797]
+    assert result.report.files_opened <= 2
+    assert result.report.point_rows == 3
     oldest = search(many, limit=2, oldest_first=True)
     assert offsets(oldest) == [0, 1]
 
 
 def test_a_search_reads_on_only_while_its_reader_does(many: Lake) -> None:
-    found = search(many, where="offset >= 0")
-    reader = iter(found)
+    result = search(many, where="offset >= 0")
+    reader = iter(result)
     next(reader)
     reader.close()  # type: ignore[attr-defined]
-    assert found.report.files_opened <= 3
+    assert result.report.files_opened <= 3
 
 
 def test_counts_and_files(many: Lake) -> None:
@@ -101,34 +101,34 @@ def test_counts_and_files(many: Lake) -> None:
 
 def test_bounds_of_columns_rule_out_files(tmp_path: Path, archive: Any) -> None:
     shop = Shop(tmp_path, archive)
-    found = search(shop.lake, lambda *_: shop.made.state, where="val.id = 25")
-    assert offsets(found) == [25]
-    assert found.report.files_out == {BY_COLUMN: 2}
+    result = search(shop.lake, lambda *_: shop.made.state, where="val.id = 25")
+    assert offsets(result) == [25]
+    assert result.report.files_out == {BY_COLUMN: 2}
 
 
 def test_files_with_undecoded_records_are_never_ruled_out(tmp_path: Path, archive: Any) -> None:
     shop = Shop(tmp_path, archive, broken=14)
-    found = search(shop.lake, lambda *_: shop.made.state, where="val.id = 99")
-    assert offsets(found) == []
-    assert found.report.unjudged == 1
-    assert "1 record can't be judged" in found.notes()[0]
+    result = search(shop.lake, lambda *_: shop.made.state, where="val.id = 99")
+    assert offsets(result) == []
+    assert result.report.unjudged == 1
+    assert "1 record can't be judged" in result.notes()[0]
 
 
 def test_retired_records_are_not_found(many: Lake) -> None:
     many.set(**{"archiver.first-offsets": '{"0": 120}'})
-    found = search(many, where="offset < 125")
-    assert sorted(offsets(found)) == [120, 121, 122, 123, 124]
-    assert found.report.files_out[BY_RETIREMENT] == 2
+    result = search(many, where="offset < 125")
+    assert sorted(offsets(result)) == [120, 121, 122, 123, 124]
+    assert result.report.files_out[BY_RETIREMENT] == 2
 
 
-def test_a_rewrite_meanwhile_neither_repeats_nor_loses_records(tmp_path: Path, archive: Any) -> None:
+def test_a_rewrite_during_a_search_neither_repeats_nor_loses_records(tmp_path: Path, archive: Any) -> None:
     lake = Lake(tmp_path / "lake", archive.rows)
     for start in range(0, 4_000, 2_000):
         rows = [archive.row(offset=start + at, key=b"k", timestamp=(start + at) // 3) for at in range(2_000)]
         lake.add(archive.rows, archive.batch(rows), start, start + 2_000)
     old = [Path(file.file_path.removeprefix("file://")) for file in lake.files()]
-    found = search(lake)
-    reader = iter(found)
+    result = search(lake)
+    reader = iter(result)
     _, first = next(reader)
     lake.rewrite(lambda table: table.take([*reversed(range(table.num_rows))]))
     for path in old:
@@ -153,9 +153,9 @@ def test_unknown_partitions_and_columns_are_refused(many: Lake, tmp_path: Path, 
 
 def test_progress_is_observed(many: Lake) -> None:
     events: list[Searched] = []
-    found = search(many, where="key starts with '17-'")
-    found.observer = events.append
-    assert len(offsets(found)) == FILES
+    result = search(many, where="key starts with '17-'")
+    result.observer = events.append
+    assert len(offsets(result)) == FILES
     assert events[-1].done == events[-1].total == 2 * FILES
 
 

@@ -125,9 +125,9 @@ def test_a_damaged_index_never_gives_other_rows(written: Path, tmp_path: Path) -
     assert refused == 0, "the pages are sound, so the row group can be read without its index"
 
 
-def same_rows(found: pa.RecordBatch, whole: pa.RecordBatch) -> bool:
-    keys = found.column("key").to_pylist() == whole.column("key").to_pylist()
-    offsets = [row["offset"] for row in found.column("kafka").to_pylist()]
+def same_rows(taken_rows: pa.RecordBatch, whole: pa.RecordBatch) -> bool:
+    keys = taken_rows.column("key").to_pylist() == whole.column("key").to_pylist()
+    offsets = [row["offset"] for row in taken_rows.column("kafka").to_pylist()]
     return keys and offsets == [row["offset"] for row in whole.column("kafka").to_pylist()]
 
 

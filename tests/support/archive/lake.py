@@ -63,7 +63,7 @@ DAY = 19_675
 
 
 class Lake:
-    """One topic's table, and a TableSource for it. `bloom_filters` are those of its files, by field id."""
+    """One topic's table, and a TableSource for it. `bloom_filters` are the filters of its files, by field id."""
 
     def __init__(self, folder: Path, rows: RowMapping) -> None:
         self.folder = folder

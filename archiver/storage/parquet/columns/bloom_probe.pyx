@@ -14,7 +14,7 @@ cdef inline uint64_t _hash(bytes value):
 
 
 def block_start(bytes value, uint64_t filter_bytes):
-    """Return where the block of a value begins in the bits of a filter. The value is as plain encoding has it."""
+    """Return the start of a value's block in the bits of a filter. The value is as plain encoding has it."""
     return ((_hash(value) >> 32) * (filter_bytes // FILTER_BLOCK) >> 32) * FILTER_BLOCK
 
 
