@@ -1,7 +1,4 @@
-"""Reads Parquet files of archived rows, also files that other engines have rewritten.
-
-Columns are found by field id, never by name or position.
-"""
+"""Reads Parquet files of archived rows, also rewritten by other engines. Columns are found by field id."""
 
 from __future__ import annotations
 
@@ -46,8 +43,6 @@ AT_ONCE_BYTES = 8 << 20
 
 
 class ParquetSegmentReader:
-    """The SegmentReader of Parquet. ParquetFormat makes it."""
-
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
         self._path = path
         self._objects = objects
@@ -77,23 +72,19 @@ class ParquetSegmentReader:
 
     @property
     def metadata(self) -> SegmentMetadata:
-        """The metadata in the file's footer."""
         return self._metadata
 
     @property
     def stored(self) -> ListedObject:
-        """The object's size and time of change when it was opened."""
         if self._stored is None:
             self._stored = self._objects.opened(self._path, self._stream)
         return self._stored
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns, with field ids in their metadata."""
         return self._schema
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The row groups that may hold these rows. All if `rows` is None."""
         return self._groups.blocks(rows)
 
     def read(
@@ -105,9 +96,9 @@ class ParquetSegmentReader:
         in_dictionaries: bool = False,
         is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one row group, in batches of about 16 MiB.
+        """Read one row group in batches of about 16 MiB.
 
-        If the credentials expire, the file is opened again with new ones and reading continues at the next row.
+        If the credentials expire, the file is reopened and reading continues at the next row.
         """
         columns = None
         if without:
@@ -146,10 +137,6 @@ class ParquetSegmentReader:
     def _batches(
         self, block: Block, leaves: list[ParquetLeaf], options: Mapping[str, Any], *, in_dictionaries: bool
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group in batches, after the values of all pages were counted.
-
-        `options` go to pyarrow's `iter_batches`, for the columns `leaves`.
-        """
         spans = self._groups.spans(block.index, leaves)
         pages, rows = self._pages(), 0
         with nullcontext() if self._is_in_memory else pages.holding(span for _, span in spans):
@@ -175,7 +162,7 @@ class ParquetSegmentReader:
             )
 
     def _check_rows(self, block: Block, found: int) -> None:
-        """Raise BadSegment if rows are missing: pyarrow may skip a page whose header is damaged."""
+        """Raise BadSegment if rows are missing: pyarrow may skip damaged pages."""
         if found != block.rows:
             raise BadSegment(
                 "a row group gave other rows than the file's footer says: pages of it were damaged. Restore the file"
@@ -187,7 +174,6 @@ class ParquetSegmentReader:
             )
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Columns at or below these ids that are null in all rows of the row group, and that `read` can skip."""
         if not self._has_checksum:
             return frozenset()
         return null_leaves(self._below(field_ids), self._footer.row_group(block.index).column)
@@ -195,7 +181,6 @@ class ParquetSegmentReader:
     def to_decode(
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
-        """The needed columns, and those whose pages must be decoded to know whether they are as written."""
         indexes = {leaf.index for leaf in self._below(needed) if leaf.field_id not in without}
         others = [leaf for leaf in self._leaves if leaf.index not in indexes]
         try:
@@ -209,11 +194,9 @@ class ParquetSegmentReader:
         return (needed - without) | doubted.keys() if is_named else None
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
-        """The number of non-null values of these columns in the row group, by its statistics."""
         return self._groups.set_counts(block.index, field_ids)
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The bounds of a column's values in the row group, by its statistics."""
         return self._groups.value_bounds(block.index, field_id)
 
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
@@ -254,7 +237,6 @@ class ParquetSegmentReader:
             return read()
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
-        """Describe the file as a data file of a table."""
         leaves, groups = self._leaves, range(self._footer.num_row_groups)
         for group in groups:
             for leaf in leaves:
@@ -287,10 +269,6 @@ class ParquetSegmentReader:
         return [leaf for leaf in self._leaves if _is_within(leaf.parts, paths)]
 
     def _file(self, *, in_dictionaries: bool, is_held: bool = False) -> pq.ParquetFile:
-        """The file, opened at the first read, with texts in small dictionaries if requested.
-
-        If `is_held`, pyarrow takes its pages from memory.
-        """
         key = in_dictionaries, is_held
         if key not in self._files:
             paths = dictionary_leaves(self._leaves, self._footer) if in_dictionaries and self._has_checksum else []
@@ -335,14 +313,12 @@ class ParquetSegmentReader:
         )
 
     def _open_again(self, failure: StorageError) -> None:
-        """Open the file with renewed credentials. Raises `failure` if there are none."""
         self._objects.renew(failure, self._used)
         self._used = self._objects.current
         self._stream, self._is_in_memory = self._objects.open(self._path), False
         self._files, self._held = {}, None
 
     def close(self) -> None:
-        """Close the file, and release its bytes, as the reader may be kept."""
         files, self._files = self._files, {}
         for file in files.values():
             file.close(force=True)
