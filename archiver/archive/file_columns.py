@@ -55,7 +55,7 @@ COLUMNS: Final = pa.schema(
         pa.field(NAN_BOUNDS, pa.bool_(), nullable=False),
     ]
 )
-"""`place` holds the partition values as text (see `as_text`). `latest`, `latest_ingest` and `nan_bounds` are those of
+"""`place` holds the partition values as text (see `as_text`). `latest`, `latest_ingest` and `nan_bounds` are as in
 TableFile.
 """
 

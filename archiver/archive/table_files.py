@@ -144,7 +144,7 @@ class _Manifest:
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads a table's manifests, each once. Not thread-safe.
+    """Reads each manifest once. Not thread-safe.
 
     `counted` are the field ids of columns with null counts, `bounded` of columns with bounds. `cache` holds what
     earlier processes read; it isn't used with bounds, since these are values of records, and an erasure can't reach

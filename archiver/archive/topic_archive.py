@@ -64,7 +64,7 @@ class TopicArchive:
         ledger: Callable[[str, UUID], LedgerState] | None = None,
         bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
     ) -> None:
-        """`registry` takes the cluster's id and the table's UUID, and returns mappings that footers lack.
+        """`registry` and `ledger` get the ids of cluster and table.
 
         `ledger` takes the same and returns the columns of all schema versions.
 
@@ -223,7 +223,7 @@ def open_archive(
     coerces: bool = True,
     bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
 ) -> TopicArchive:
-    """Open a topic's archive, with mappings from footers, else the registry, else the journal.
+    """Open an archive, with mappings from footers, else the registry, else the journal.
 
     Missing envelopes are added if the topic is configured to `coerce`, unless `coerces` is false. `bounded` is as in
     TopicArchive. Raises subclasses of CatalogError and StorageError.

@@ -170,9 +170,7 @@ class ObjectStore:
 
     def folders(self, folder: str) -> tuple[str, ...]:
         objects, names = self._look(folder, recursive=False)
-        below = (
-            listed.path[len(folder) + 1 :].partition("/") for listed in objects
-        )  # Google's store tells of no folder
+        below = (listed.path[len(folder) + 1 :].partition("/") for listed in objects)  # Google's store lists no folder
         return tuple(sorted({*names, *(f"{folder}/{name}" for name, slash, _ in below if slash)}))
 
     def _look(self, folder: str, *, recursive: bool) -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
@@ -186,7 +184,7 @@ class ObjectStore:
                 )
             scheme, netloc, path = io.parse_location(folder, io.properties)
             filesystem = io.fs_by_scheme(scheme, netloc)
-            whole = recursive or filesystem.type_name == "gcs"  # which tells of no folder that isn't an object
+            whole = recursive or filesystem.type_name == "gcs"  # which lists no folder that isn't an object
             infos = filesystem.get_file_info(FileSelector(path, recursive=whole, allow_not_found=True))
             named = [(f"{folder}{info.path[len(path) :]}", info) for info in infos]
             objects = tuple(

@@ -111,7 +111,7 @@ class ParquetSegmentReader:
         options: dict[str, Any] = {
             "batch_size": max(1, min(most, BATCH_BYTES * block.rows // max(1, block.size_bytes))),
             "columns": columns,
-            # Threads cost more than they gain where a column is a few pages in memory.
+            # Threads cost more than they gain if a column is a few pages in memory.
             "use_threads": not (is_stream or self._is_in_memory),
         }
         leaves = [leaf for leaf in self._below(field_ids) if leaf.field_id not in without]
@@ -186,7 +186,7 @@ class ParquetSegmentReader:
         try:
             left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
         except (pa.ArrowException, OSError, ValueError, IndexError, ThriftError, StorageError):
-            return None  # decoding tells what is wrong, or gets new credentials
+            return None  # decoding reports what is wrong, or gets new credentials
         doubted = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}
         is_named = len(doubted) == len(left) and all(
             self._paths[identifier] == path for identifier, path in doubted.items()
@@ -241,7 +241,7 @@ class ParquetSegmentReader:
         for group in groups:
             for leaf in leaves:
                 self._groups.chunk(group, leaf.index)
-        with self._errors():  # also where bounds of texts aren't text
+        with self._errors():  # also if bounds of texts aren't text
             metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
         raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
         chunks = [] if raw is None else [self._groups.chunk(group, raw.index) for group in groups]

@@ -163,7 +163,7 @@ def askable_of(footer: memoryview, parsed: pq.FileMetaData, path: str) -> bytes:
 
     Raises BadSegment if there are none.
     """
-    from archiver.storage.parquet.footer_check import askable_chunks  # most processes read files of ours only
+    from archiver.storage.parquet.footer_check import askable_chunks  # most processes read only the archiver's files
 
     with suppress(ThriftError):
         askable = askable_chunks(footer)
