@@ -21,7 +21,7 @@ from archiver.records.column_answers import has_column
 from archiver.records.possible import Leaf, may_hold
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
-from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, IsNull, NumberIs
+from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, NullTest, NumberIs
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
@@ -92,7 +92,7 @@ class FileFacts:
                 return _numbers_may_be(comparison, value, low, high)
             case BytesAre("key") if "key" in by and self.key_id is not None and self.key_id in self.bounded:
                 return _bytes_may_match(leaf, files, self.key_id)
-            case IsNull("key") if "key" in by and self.key_id is not None and self.key_id in self.bounded:
+            case NullTest("key") if "key" in by and self.key_id is not None and self.key_id in self.bounded:
                 return np.not_equal(_numbers(files[file_columns.nulls_of(self.key_id)], _FAR), 0)
             case ColumnIs() if "column" in by:
                 return self._column_may_be(self.columns[leaf], files)

@@ -16,7 +16,7 @@ from archiver.records.column_answers import is_absent, speaks_for_all
 from archiver.records.possible import Leaf, may_be, may_hold, may_match
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
-from archiver.records.where_syntax import BytesAre, ColumnIs, IsNull, NumberIs
+from archiver.records.where_syntax import BytesAre, ColumnIs, NullTest, NumberIs
 from archiver.storage.row_columns import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
 from archiver.storage.segment import Block, SegmentReader
 from schema_mapping import names
@@ -63,16 +63,16 @@ class BlockFacts:
             case NumberIs(field, comparison, value):
                 bounds = _integers(self.reader, self.block, _BY_NUMBER[field])
                 return bounds is None or may_be(comparison, value, *bounds)
-            case BytesAre("key") | IsNull("key") if self.key_id is not None:
+            case BytesAre("key") | NullTest("key") if self.key_id is not None:
                 return self._by_key(leaf, self.key_id)
             case ColumnIs():
                 return not is_absent(self.columns[leaf], self.block, self.reader, self.mappings)
             case _:
                 return True
 
-    def _by_key(self, leaf: BytesAre | IsNull, identifier: int) -> bool:
+    def _by_key(self, leaf: BytesAre | NullTest, identifier: int) -> bool:
         count = self.reader.set_counts(self.block, frozenset((identifier,))).get(identifier)
-        if isinstance(leaf, IsNull):
+        if isinstance(leaf, NullTest):
             return count != self.block.rows
         low, high = self.reader.value_bounds(self.block, identifier) or (None, None)
         if isinstance(low, bytes) and isinstance(high, bytes):

@@ -16,12 +16,12 @@ from archiver.records.where_syntax import (
     Comparison,
     Condition,
     Exists,
-    IsNull,
     Not,
+    NullTest,
     NumberIs,
 )
 
-Leaf: TypeAlias = NumberIs | BytesAre | IsNull | Exists | ColumnIs
+Leaf: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs
 
 
 def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bool = False) -> Mask:

@@ -123,8 +123,7 @@ class SegmentWriter(Protocol):
     """Writes one file to the spool, with at most one block in memory."""
 
     @property
-    def rows(self) -> int:
-        ...
+    def rows(self) -> int: ...
 
     @property
     def size_bytes(self) -> int:
@@ -161,8 +160,7 @@ class SegmentReader(Protocol):
     """Reads one open file. A context manager."""
 
     @property
-    def metadata(self) -> SegmentMetadata:
-        ...
+    def metadata(self) -> SegmentMetadata: ...
 
     @property
     def stored(self) -> ListedObject:
@@ -226,8 +224,7 @@ class SegmentReader(Protocol):
         Formats that can read parts of a block read only these. Raises subclasses of StorageError.
         """
 
-    def close(self) -> None:
-        ...
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self: ...
 
@@ -238,15 +235,12 @@ class SegmentFormat(Protocol):
     """A format of Iceberg's data files (avro, orc, parquet). Picklable."""
 
     @property
-    def name(self) -> str:
-        ...
+    def name(self) -> str: ...
 
     @property
-    def extension(self) -> str:
-        ...
+    def extension(self) -> str: ...
 
-    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        ...
+    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter: ...
 
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
         """Raise subclasses of StorageError. `reads_all`: a small file may be fetched at once."""

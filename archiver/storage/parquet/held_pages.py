@@ -149,8 +149,7 @@ class HeldPages:
     def readable(self) -> bool:
         return True
 
-    def close(self) -> None:
-        ...
+    def close(self) -> None: ...
 
 
 def _span(chunk: ChunkSpan) -> tuple[int, int]:

@@ -175,8 +175,7 @@ class ArrowReader:
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
         return frozenset()
 
-    def to_decode(self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()) -> None:
-        ...
+    def to_decode(self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()) -> None: ...
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         rows = self._ipc.get_batch(block.index)
