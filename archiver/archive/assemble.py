@@ -17,7 +17,7 @@ from archiver.archive.coercion import WITNESSES, Coercion, with_envelopes
 from archiver.archive.projection import Projection, shared_projection
 from archiver.archive.records import AS_CONSUMED, HEADER, SHOWN, RecordParts, RecordShape
 from archiver.errors import ReplayError
-from archiver.storage.row_columns import column_by_id, field_id
+from archiver.storage.row_columns import column_by_id, field_id, record_timestamps
 from archiver.wire.header_ids import KEY_HEADER, VALUE_HEADER, has_header_id
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADERS_FIELD, HEADERS_ID, KAFKA_ID, KEY_ID, VAL_ID
@@ -87,6 +87,26 @@ class Assembler:
         """
         with self._errors():
             return self.shape.build(self._parts(rows, kafka, nulls))
+
+    def outlines(self, rows: pa.RecordBatch, kafka: pa.StructArray, columns: frozenset[str]) -> pa.RecordBatch:
+        """Assemble only positions and times of records, and `key` or `headers` if `columns` has them.
+
+        Keys are as archived, without added envelopes. Raises ReplayError.
+        """
+        with self._errors():
+            outlines = {
+                "partition": kafka.field(names.PARTITION),
+                "offset": kafka.field(names.OFFSET),
+                "timestamp": record_timestamps(kafka),
+            }
+            if "key" in columns:
+                key = column_by_id(rows, KEY_ID)
+                if key is None:
+                    raise self._incomplete(names.KEY)
+                outlines["key"] = pc.struct_field(key, names.RAW).cast(pa.binary())
+            if "headers" in columns:
+                outlines["headers"] = self._headers(column_by_id(rows, HEADERS_ID), frozenset())
+            return pa.RecordBatch.from_pydict(outlines)
 
     def _parts(self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int]) -> RecordParts:
         versions = kafka.field(names.SCHEMA_VERSION)

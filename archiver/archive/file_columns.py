@@ -34,6 +34,9 @@ LATEST_INGEST: Final = "latest_ingest"
 NAN_BOUNDS: Final = "nan_bounds"
 SEQUENCE: Final = "sequence_number"
 
+BOUNDS: Final = {"partition": (LOW_PARTITION, HIGH_PARTITION), "offset": (LOW_OFFSET, HIGH_OFFSET)}
+"""The columns with the bounds of a number that Kafka assigned."""
+
 COLUMNS: Final = pa.schema(
     [
         pa.field(PATH, pa.large_string(), nullable=False),
@@ -56,6 +59,7 @@ COLUMNS: Final = pa.schema(
 TableFile.
 """
 
+NO_IDS: Final[frozenset[int]] = frozenset()
 PIECE_ROWS = 8192
 _LENGTHS: Final = (4, 8)
 MICROS_PER_TIME_COLUMN: Final = (
@@ -66,11 +70,17 @@ MICROS_PER_TIME_COLUMN: Final = (
 """Columns with the timestamps of records, and how many of their units are a millisecond."""
 
 
-def columns_of(counted: frozenset[int]) -> pa.Schema:
-    """Return COLUMNS and the null counts of the fields `counted`."""
+def columns_of(counted: frozenset[int], bounded: frozenset[int] = NO_IDS) -> pa.Schema:
+    """COLUMNS, and the null counts of the table's columns with the field ids `counted`.
+
+    For columns with the ids `bounded` also their bounds, in Iceberg's single-value serialization.
+    """
     schema = COLUMNS
     for identifier in sorted(counted):
         schema = schema.append(pa.field(nulls_of(identifier), pa.int64()))
+    for identifier in sorted(bounded):
+        schema = schema.append(pa.field(low_of(identifier), pa.binary()))
+        schema = schema.append(pa.field(high_of(identifier), pa.binary()))
     return schema
 
 
@@ -78,15 +88,28 @@ def nulls_of(field_id: int) -> str:
     return f"nulls_{field_id}"
 
 
-def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    schema = columns_of(counted)
-    identifiers = sorted(counted)
+def low_of(field_id: int) -> str:
+    """The column with a field's lower bounds."""
+    return f"low_{field_id}"
+
+
+def high_of(field_id: int) -> str:
+    """The column with a field's upper bounds."""
+    return f"high_{field_id}"
+
+
+def in_columns(
+    entries: Iterable[ManifestEntry], counted: frozenset[int], bounded: frozenset[int] = NO_IDS
+) -> Iterator[pa.RecordBatch]:
+    """Convert entries to batches of `columns_of(counted, bounded)`. One entry is in memory at a time."""
+    schema = columns_of(counted, bounded)
+    counts, bounds = sorted(counted), sorted(bounded)
     places: dict[tuple[object, ...], str] = {}
     rows: list[tuple[Any, ...]] = []
     for entry in entries:
         values = values_of(entry.data_file.partition)
         text = places.get(values) or places.setdefault(values, as_text(values))
-        rows.append(_row(entry, text, identifiers))
+        rows.append(_row(entry, text, counts, bounds))
         if len(rows) == PIECE_ROWS:
             yield _batch(rows, schema)
             rows = []
@@ -108,7 +131,7 @@ def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...]:
+def _row(entry: ManifestEntry, place: str, counted: list[int], bounded: list[int]) -> tuple[Any, ...]:
     file = entry.data_file
     lower, upper, nulls = file.lower_bounds or {}, file.upper_bounds or {}, file.null_value_counts or {}
     return (
@@ -125,6 +148,7 @@ def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...
         _number(upper.get(INGEST_TIMESTAMP_ID)),
         any(count > 0 and field_id in lower for field_id, count in (file.nan_value_counts or {}).items()),
         *(nulls.get(identifier) for identifier in counted),
+        *(bounds.get(identifier) for identifier in bounded for bounds in (lower, upper)),
     )
 
 

@@ -146,11 +146,14 @@ class _Manifest:
 class ManifestReader:
     """Reads each manifest once. Not thread-safe.
 
-    `counted` are fields with null counts. `cache` is shared with other processes.
+    `counted` are the field ids of columns with null counts, `bounded` of columns with bounds. `cache` holds what
+    earlier processes read; it isn't used with bounds, since these are values of records, and an erasure can't reach
+    the caches of other machines.
     """
 
     counted: frozenset[int] = frozenset()
     cache: PlanCache | None = None
+    bounded: frozenset[int] = frozenset()
     _read: dict[str, _Manifest] = field(default_factory=dict)
     _deletes: tuple[frozenset[str], DeleteIndex] = (frozenset(), DeleteIndex((), {}))
     _last: tuple[str, TableFiles] | None = None
@@ -159,7 +162,7 @@ class ManifestReader:
         """Read the current snapshot. Unreadable manifests go to `unreadable`, if given."""
         snapshot = table.current_snapshot()
         if snapshot is None:
-            return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))
+            return TableFiles((), columns.columns_of(self.counted, self.bounded), DeleteIndex((), {}))
         if self._last is None or self._last[0] != snapshot.manifest_list:
             self._last = snapshot.manifest_list, self._planned(table, manifests_of(table, snapshot), unreadable)
         return self._last[1]
@@ -184,7 +187,7 @@ class ManifestReader:
             self.cache.forget_unused()
         return TableFiles(
             (batch for path in current for batch in self._read[path].files),
-            columns.columns_of(self.counted),
+            columns.columns_of(self.counted, self.bounded),
             self._index(table),
         )
 
@@ -205,18 +208,18 @@ class ManifestReader:
             return _Manifest(files=(), deletes=())
 
     def _manifest(self, io: FileIO, manifest: ManifestFile) -> _Manifest:
-        if self.cache is None or manifest.content != ManifestContent.DATA:
-            return _read_manifest(io, self.counted, manifest)
+        if self.cache is None or self.bounded or manifest.content != ManifestContent.DATA:
+            return _read_manifest(io, self.counted, self.bounded, manifest)
         cached = self.cache.find(manifest, self.counted)
         if cached is not None:
             return _Manifest(files=cached, deletes=())
-        read = _read_manifest(io, self.counted, manifest)
+        read = _read_manifest(io, self.counted, self.bounded, manifest)
         if not read.deletes:
             self.cache.keep(manifest, self.counted, read.files)
         return read
 
 
-def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) -> _Manifest:
+def _read_manifest(io: FileIO, counted: frozenset[int], bounded: frozenset[int], manifest: ManifestFile) -> _Manifest:
     deletes: list[ManifestEntry] = []
 
     def data_files() -> Iterator[ManifestEntry]:
@@ -226,7 +229,7 @@ def _read_manifest(io: FileIO, counted: frozenset[int], manifest: ManifestFile) 
             else:
                 deletes.append(without_metrics(entry))
 
-    files = tuple(columns.in_columns(data_files(), counted))
+    files = tuple(columns.in_columns(data_files(), counted, bounded))
     return _Manifest(files=files, deletes=tuple(deletes))
 
 

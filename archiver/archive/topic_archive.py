@@ -62,17 +62,22 @@ class TopicArchive:
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
         ledger: Callable[[str, UUID], LedgerState] | None = None,
+        bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
     ) -> None:
         """`registry` and `ledger` get the ids of cluster and table.
 
-        `registry` returns mappings that footers lack, `ledger` all columns. A folder `spill` also caches manifests.
+        `ledger` takes the same and returns the columns of all schema versions.
+
+        `bounded` returns the field ids of columns whose bounds and null counts `snapshot.files` has too. It may use
+        `schema` and `ledger`.
+
+        `coercion` and `spill` are as in TopicStorage. A folder of `spill` caches manifests for later processes.
         """
         self.topic = topic
         self._tables = tables
         self._formats = formats
         self._coercion = coercion
         self._spill = spill
-        self._manifests = ManifestReader(cache=None if spill is None else PlanCache.below(spill))
         self._lock = Lock()
         table = tables.load(topic)
         self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
@@ -82,6 +87,10 @@ class TopicArchive:
         fallback = registry(self.cluster_id, self.table_uuid) if registry else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._ledger = ledger
+        self._schema = table.schema()
+        ids = frozenset[int]() if bounded is None else bounded(self)
+        cache = None if spill is None else PlanCache.below(spill)
+        self._manifests = ManifestReader(counted=ids, cache=cache, bounded=ids)
         self._snapshot = self._read(table)
 
     def ledger(self) -> LedgerState:
@@ -207,11 +216,17 @@ class TopicArchive:
 
 
 def open_archive(
-    config: Config, topic: str, tables: TableSource | None = None, *, coerces: bool = True
+    config: Config,
+    topic: str,
+    tables: TableSource | None = None,
+    *,
+    coerces: bool = True,
+    bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
 ) -> TopicArchive:
     """Open an archive, with mappings from footers, else the registry, else the journal.
 
-    `coerces` adds missing envelopes, if the topic is so configured. Raises subclasses of CatalogError and StorageError.
+    Missing envelopes are added if the topic is configured to `coerce`, unless `coerces` is false. `bounded` is as in
+    TopicArchive. Raises subclasses of CatalogError and StorageError.
     """
     source = tables or CatalogTables(config)
 
@@ -251,4 +266,5 @@ def open_archive(
         coercion=coercion,
         spill=spool,
         ledger=ledger,
+        bounded=bounded,
     )

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 PURPOSES: Final = {
     "Set up": ("demo", "init", "check", "topics", "local"),
     "Daily work": ("archive", "status", "compact", "reconcile", "reprocess", "refill", "repartition", "registry"),
-    "Read": ("replay", "files", "views", "schema"),
+    "Read": ("find", "replay", "files", "views", "schema"),
     "Evidence": ("verify", "audit", "journal", "hold"),
     "Remove": ("expire", "erase", "orphans"),
     "Serve": ("serve", "groups", "users"),

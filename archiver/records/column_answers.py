@@ -51,17 +51,28 @@ def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answ
 
 def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
     """Whether the footer proves that no row of the block matches or is unknown."""
+    if not speaks_for_all(asked, block, reader, mappings):
+        return False
+    counts = reader.set_counts(block, frozenset((asked.field_id,)))
+    return counts.get(asked.field_id) == 0 or _is_outside(asked.value, reader.value_bounds(block, asked.field_id))
+
+
+def speaks_for_all(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
+    """Whether the file proves that no row of the block has the field's value in any other place than the column."""
     ids = _ids(reader.schema)
     versions = reader.metadata.mappings
     if asked.field_id not in ids or not versions:
         return False
-    if any(_reach(asked, _part(asked, mappings.row_mapping(version))) is not _Reach.COLUMN for version in versions):
+    if not all(has_column(asked, mappings.row_mapping(version)) for version in versions):
         return False
     hidden = ids.intersection((*filter(None, [asked.errors]), *asked.former))
-    counts = reader.set_counts(block, frozenset((asked.field_id, *hidden)))
-    if any(counts.get(field_id) != 0 for field_id in hidden):
-        return False
-    return counts.get(asked.field_id) == 0 or _is_outside(asked.value, reader.value_bounds(block, asked.field_id))
+    counts = reader.set_counts(block, hidden)
+    return all(counts.get(field_id) == 0 for field_id in hidden)
+
+
+def has_column(asked: TableColumn, row: RowMapping) -> bool:
+    """Whether rows of a schema version have their values of the field in this column, if in any."""
+    return _reach(asked, _part(asked, row)) is _Reach.COLUMN
 
 
 def _is_outside(value: Value, bounds: tuple[int, int] | tuple[bytes, bytes] | None) -> bool:

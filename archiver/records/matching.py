@@ -52,7 +52,7 @@ class SelectedRecords:
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """Yield the chosen records of a range, maybe none, with the offset up to which all were read."""
         where = self.selection.where
-        matches = where is not None and (self.columns or shape.shows)
+        matches = where is not None and (self.columns or shape.shows or "key" in where.parts)
         batches = self.archive.records(
             wanted.partition,
             wanted.start_offset,
@@ -69,6 +69,7 @@ class SelectedRecords:
             batches.close()
 
     def _open(self, where: Where, storage: TopicStorage, shape: RecordShape, file: TableFile) -> MatchingFile:
+        from archiver.records.block_facts import raw_key_id
         from archiver.records.matching_file import MatchingFile
 
         opened = OpenFile.open(storage, file, shape)
@@ -80,4 +81,5 @@ class SelectedRecords:
             where=where,
             columns=self.columns,
             unjudged=self.unjudged,
+            key_id=raw_key_id(self.archive.schema),
         )

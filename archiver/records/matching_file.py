@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.offset_order import sorted_by_offset
 from archiver.archive.open_file import OpenFile
 from archiver.archive.records import KAFKA_IDS
-from archiver.records.column_answers import answer, is_absent
+from archiver.records.block_facts import BlockFacts
+from archiver.records.column_answers import answer
 from archiver.records.table_columns import TableColumn
 from archiver.records.unjudged import UnjudgedRecords
 from archiver.records.where import Answer, Answers, Where
@@ -24,13 +24,13 @@ from archiver.storage.row_columns import field_id
 from archiver.storage.segment import Block, RowRange, SegmentReader
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 
-_NO = np.zeros(1, np.bool_)
-_YES = np.ones(1, np.bool_)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFile:
-    """An open file that yields matching records. `judged` assembles records for the conditions."""
+    """An open file that gives only the records that a condition holds for.
+
+    `judged` assembles records in the shape that conditions are evaluated on. `key_id` is the column of raw keys.
+    """
 
     file: OpenFile
     path: str
@@ -38,6 +38,7 @@ class MatchingFile:
     where: Where
     columns: Mapping[ColumnIs, TableColumn]
     unjudged: UnjudgedRecords
+    key_id: int | None = None
 
     @property
     def reader(self) -> SegmentReader:
@@ -48,7 +49,7 @@ class MatchingFile:
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
         self.unjudged.forget(self.path, block)
-        if self.columns and (self._is_ruled_out(block) or not self._may_match(block, wanted)):
+        if self._is_ruled_out(block) or (self.columns and not self._may_match(block, wanted)):
             return
         assembler = self.file.assembler
         ids = assembler.field_ids | self.judged.field_ids | self._column_ids
@@ -91,11 +92,8 @@ class MatchingFile:
         return {asked: answer(column, rows, mappings) for asked, column in self.columns.items()}
 
     def _is_ruled_out(self, block: Block) -> bool:
-        answers = {
-            asked: Answer(_NO, _NO if is_absent(column, block, self.reader, self.judged.mappings) else _YES)
-            for asked, column in self.columns.items()
-        }
-        return not self.where.may_hold(1, answers).any()
+        key_id = None if self.judged.coercion.key else self.key_id
+        return not BlockFacts(self.reader, block, self.columns, self.judged.mappings, key_id).by_statistics(self.where)
 
     def _may_match(self, block: Block, wanted: RowRange) -> bool:
         if self._lacks_a_column:

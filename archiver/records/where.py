@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 _COLUMNS: Final[dict[NumberField, str]] = {"partition": "partition", "offset": "offset", "time": "timestamp"}
-_OPPOSITE: Final[dict[Comparison, Comparison]] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE: Final[dict[Comparison, Comparison]] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARE: Final[dict[str, Callable[..., Any]]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
@@ -94,6 +94,11 @@ class Where:
     @property
     def columns(self) -> tuple[ColumnIs, ...]:
         return tuple(dict.fromkeys(_columns(self.condition)))
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts of records that it names: of `partition`, `offset`, `time`, `key`, `value` and `headers`."""
+        return frozenset(_parts(self.condition))
 
     def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
         """Return for each record whether the condition holds or, with `unknown`, is unknown."""
@@ -163,6 +168,21 @@ def _columns(condition: Condition) -> Iterator[ColumnIs]:
             return
 
 
+def _parts(condition: Condition) -> Iterator[str]:
+    match condition:
+        case Exists() | BytesAre(Header()) | NullTest(Header()):
+            yield "headers"
+        case NumberIs(field) | BytesAre(field) | NullTest(field):
+            yield str(field)
+        case Not(term):
+            yield from _parts(term)
+        case AllOf(terms) | AnyOf(terms):
+            for term in terms:
+                yield from _parts(term)
+        case ColumnIs():
+            return
+
+
 def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array:
     if comparison in _MATCHES:
         return _COMPARE[comparison](column, pattern=value)
@@ -189,7 +209,7 @@ def _true(answer: pa.Array) -> Mask:
 def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
     match condition:
         case NumberIs(field, comparison, value):
-            asked = _OPPOSITE[comparison] if negated else comparison
+            asked = OPPOSITE[comparison] if negated else comparison
             low, high = _interval(asked, value)
             match field:
                 case "partition":

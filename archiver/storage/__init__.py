@@ -9,6 +9,7 @@ __all__ = [
     "journal_memory",
     "journal_sums",
     "journal_survey",
+    "metered",
     "objects",
     "private_folder",
     "row_columns",

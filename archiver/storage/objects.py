@@ -18,6 +18,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_rand
 from archiver.errors import ObjectMissing, StorageError
 from archiver.storage.bounded_copy import copy
 from archiver.storage.credentials import CredentialVendor, Properties, latest, renew_after, renewed_ahead, seconds_left
+from archiver.storage.metered import MeteredStream, ReadMeter
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.store_errors import may_be_expired, storage_error
 from catalog.iceberg import deletion_gate
@@ -43,14 +44,16 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Objects by URI (`s3://…`, `file:///…`). Picklable.
+    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable without a `meter`.
 
-    Transient errors are retried up to `attempts` times. `source` renews credentials.
+    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials. `meter` counts reads of
+    streams.
     """
 
     properties: Properties = field(default=(), repr=False)
     attempts: int = 5
     source: CredentialVendor | None = None
+    meter: ReadMeter | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
@@ -109,7 +112,8 @@ class ObjectStore:
 
     def open(self, path: str) -> InputStream:
         """Open for random reads. The caller translates read errors (`store_errors.storage_error`)."""
-        return self._attempt(lambda: self.input(path), "open", path)
+        stream = self._attempt(lambda: self.input(path), "open", path)
+        return stream if self.meter is None else MeteredStream(stream, self.meter)
 
     def opened(self, path: str, stream: InputStream) -> ListedObject:
         """Return size and time of change as of when `stream` was opened."""

@@ -26,6 +26,11 @@ def list_values(kind: pa.DataType) -> pa.Field | None:
     return kind.value_field if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
 
 
+def find_field(schema: pa.Schema, identifier: int) -> tuple[int, ...] | None:
+    """Return the positions that lead to the field with this id, through structs. None if there is none."""
+    return _position(schema, identifier)
+
+
 def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
     """Find a column at any depth; null below a null struct. None if missing."""
     path = _position(rows.schema, identifier)

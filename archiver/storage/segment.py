@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from archiver.storage.objects import ListedObject, ObjectStore
@@ -205,7 +207,22 @@ class SegmentReader(Protocol):
         """Return numbers of non-null values by field id, if known."""
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """Return inclusive bounds of integers, texts (UTF-8) or bytes. None if unknown."""
+        """The lowest and highest value of a column of whole numbers, times, texts (UTF-8) or bytes in the block.
+
+        None if the file doesn't say it, or the column is of another type.
+        """
+
+    def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
+        """Whether the column may have this value in the block, by a filter. None if there is no filter for it.
+
+        Raises subclasses of StorageError.
+        """
+
+    def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
+        """Read some rows of a block: rising positions in the block, at least one. Further columns may come too.
+
+        Formats that can read parts of a block read only these. Raises subclasses of StorageError.
+        """
 
     def close(self) -> None: ...
 

@@ -15,6 +15,7 @@ __all__ = [
     "error_text",
     "expire_screen",
     "files_screen",
+    "find_screen",
     "groups_screen",
     "hold_screen",
     "journal_screen",

@@ -36,6 +36,10 @@ def replay(config: Path, topic: str, *arguments: object) -> Result:
     return CliRunner().invoke(app, ["replay", topic, "--config", str(config), *map(str, arguments)])
 
 
+def find(config: Path, *arguments: object) -> Result:
+    return CliRunner().invoke(app, ["find", "--config", str(config), *map(str, arguments)])
+
+
 @pytest.fixture
 def archived(stack: Stack) -> tuple[Path, str]:
     topic = stack.topic(2)
@@ -193,3 +197,45 @@ def test_values_are_shown_by_the_schema_that_wrote_them(stack: Stack, tmp_path: 
             assert line["value"] == json_format.MessageToDict(judge)
     assert lines[0]["value"] == {"aNumber": "7", "b": "text"}
     assert replay(config, topic, "--decode", "--format", "arrow").exit_code == 2
+
+
+def test_find_gives_the_records_of_a_replay(archived: tuple[Path, str]) -> None:
+    config, topic = archived
+    where = ("--where", "key = 'k' and offset in (7, 150) or time = 1010")
+    lines = replay(config, topic, "--decode", *where).stdout.splitlines()
+    searched = find(config, topic, *where, "--explain")
+    assert searched.exit_code == 0, searched.output
+    assert sorted(searched.stdout.splitlines()) == sorted(lines)
+    assert len(lines) == 5
+    times = [json.loads(line)["timestamp"] for line in searched.stdout.splitlines()]
+    assert times == sorted(times, reverse=True)
+    summary = json.loads(searched.stderr.splitlines()[-1])
+    assert (summary["event"], summary["records"]) == ("found", len(times))
+    assert summary["explain"]["requests"] > 0
+    newest = find(config, f"{topic[:-1]}?", "--limit", 1, "--no-json")
+    assert "1970-01-01T00:00:01.399Z" in newest.stdout
+    assert find(config, topic, "--key", "k", "--count", "--no-json").stdout.strip() == "400"
+    files = find(config, topic, "--where", "offset = 3 and partition = 1", "--files", "--no-json").stdout.split()
+    assert len(files) == 1
+    assert files[0].startswith("s3://")
+    nothing = find(config, topic, "--key", "other")
+    assert (nothing.exit_code, nothing.stdout) == (3, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("--where", "val.id ="), "--where, at character 9"),
+        (("--partition", 9), "the archive has no such partition"),
+        (("--count", "--files"), "--count, --files, and --format or --limit don't go together"),
+        (("--from", "latest"), "--from is an offset or a time"),
+    ],
+)
+def test_searches_without_a_meaning_are_errors(
+    archived: tuple[Path, str], arguments: tuple[object, ...], error: str
+) -> None:
+    config, topic = archived
+    refused = find(config, topic, *arguments)
+    assert refused.exit_code == 2
+    assert error in refused.stderr
+    assert find(config, "no-such-*").exit_code == 2

@@ -35,7 +35,7 @@ TYPES: Final = (
 """The physical types, by their numbers in parquet.thrift."""
 
 # By their ids and kinds in parquet.thrift: of FileMetaData and RowGroup,
-_GROUPS, _COLUMNS, _ROWS = (4, LIST), (1, LIST), (3, I64)
+_SCHEMA, _GROUPS, _COLUMNS, _ROWS = (2, LIST), (4, LIST), (1, LIST), (3, I64)
 # of ColumnChunk,
 _METADATA, _CRYPTO = (3, STRUCT), (8, STRUCT)
 # of ColumnMetaData,
@@ -100,17 +100,23 @@ class FooterChunks:
         self.pages_end = end.footer_start or 0
         """No page ends after this position."""
         fields, _ = read_struct(end.footer)
+        self.schema: Sequence[Fields] = listed(fields, _SCHEMA, STRUCT)
+        """The elements of the schema, parents before their children."""
         self._groups = listed(fields, _GROUPS, STRUCT)
         self._columns: dict[int, tuple[int, Sequence[Fields]]] = {}
 
     def column(self, group: int, index: int) -> ColumnChunk:
         """Raise ThriftError if the footer has no such chunk."""
+        return ColumnChunk.parse(*self.fields(group, index))
+
+    def fields(self, group: int, index: int) -> tuple[int, Fields]:
+        """Return the rows of a row group, and the fields of its ColumnChunk. Raises ThriftError if there is none."""
         try:
             if group not in self._columns:
                 fields: Fields = self._groups[group]
                 self._columns[group] = number(fields, _ROWS), listed(fields, _COLUMNS, STRUCT)
             rows, columns = self._columns[group]
-            return ColumnChunk.parse(rows, columns[index])
+            return rows, columns[index]
         except IndexError as error:
             raise ThriftError from error
 

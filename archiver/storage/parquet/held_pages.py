@@ -96,6 +96,15 @@ class HeldPages:
         self.seek(span.start)
         return memoryview(self.read_buffer(span.end - span.start)).cast("B")
 
+    def read_range(self, start: int, end: int) -> bytes:
+        """Read bytes from the stream, in any thread. Raises what `read_exactly` raises."""
+        if hasattr(self._stream, "read_at"):
+            data: bytes = self._stream.read_at(end - start, start)
+            check_size(data, start, end)
+            return data
+        with self._reading:
+            return read_exactly(self._stream, start, end)
+
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size}[whence]
         self._place.at = base + offset
@@ -123,7 +132,7 @@ class HeldPages:
         return self.read_buffer(size)
 
     def _fetched(self, places: list[Run[ChunkSpan]]) -> tuple[_Held, ...]:
-        if isinstance(self._stream, pa.NativeFile) and len(places) > 1:
+        if hasattr(self._stream, "read_at") and len(places) > 1:
             with ThreadPoolExecutor(min(_AT_ONCE, len(places))) as threads:
                 return tuple(threads.map(self._fetched_by_place, places))
         with self._reading:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,18 +17,22 @@ from archiver.storage.footer import read_footer
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.file_end import FileEnd
+from archiver.storage.parquet.filter_probe import FilterProbe
 from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
 from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
+from archiver.storage.parquet.point_reader import PointReader
 from archiver.storage.parquet.row_groups import RowGroups, askable_of, set_values
 from archiver.storage.parquet.shortcuts import dictionary_leaves, null_leaves
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from archiver.storage.store_errors import may_be_expired, storage_error
+from archiver.storage.taken_rows import taken
 from catalog.model import DataFileInfo
 from schema_mapping import names
 
+T = TypeVar("T")
 RAW_VALUE = f"{names.VAL}.{names.RAW}"
 BATCH_ROWS = 16 << 10
 STREAM_ROWS = 2 * BATCH_ROWS
@@ -53,6 +59,7 @@ class ParquetSegmentReader:
                     self._keep(read_exactly(self._stream, 0, self.stored.size))
                 end = FileEnd.read(self._stream)
                 self._has_checksum = end.check(path)
+                self._end: FileEnd | None = end if self._has_checksum else None
                 parsed = self._parsed(end)
                 self._footer, self._schema = parsed.metadata, parsed.schema_arrow
                 askable = None if self._has_checksum else askable_of(end.footer, self._footer, path)
@@ -192,6 +199,43 @@ class ParquetSegmentReader:
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
         return self._groups.value_bounds(block.index, field_id)
 
+    def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
+        """Whether the column may have this value, by a bloom filter of the archiver's writer. None without one."""
+        leaf = next((leaf for leaf in self._leaves if leaf.field_id == field_id), None)
+        if leaf is None or not self._has_checksum:
+            return None
+        probe = FilterProbe.of_chunk(self._groups.chunk(block.index, leaf.index), value)
+        return None if probe is None else self._renewing(lambda: probe.ask(self._tail))
+
+    def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
+        """Read some rows of the row group: only the pages that have them, if the file has a checksum of its footer."""
+        if self._has_checksum:
+            try:
+                return self._renewing(lambda: self._taken(block, rows, field_ids))
+            except ThriftError:
+                pass  # without a usable index, the whole row group is read
+        return taken(self.read(block, field_ids), rows)
+
+    def _taken(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
+        points = PointReader(self._schema, self._leaves, self._footer_chunks())
+        return points.take(block.index, rows, self._below(field_ids), self._pages(), self._tail)
+
+    def _tail(self, start: int, end: int) -> bytes:
+        """Read bytes of the file, from memory if they lie at its end."""
+        if self._end is not None and start >= self._end.start:
+            return self._end.data[start - self._end.start : end - self._end.start]
+        return self._pages().read_range(start, end)
+
+    def _renewing(self, read: Callable[[], T]) -> T:
+        """Return what `read` returns. If the credentials expired, the file is opened again with new ones."""
+        try:
+            with self._errors():
+                return read()
+        except StorageError as failure:
+            self._open_again(failure)
+        with self._errors():
+            return read()
+
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         leaves, groups = self._leaves, range(self._footer.num_row_groups)
         for group in groups:
@@ -254,7 +298,7 @@ class ParquetSegmentReader:
 
     def _footer_chunks(self) -> FooterChunks:
         if self._chunks is None:
-            self._chunks = FooterChunks(FileEnd.read(self._stream))
+            self._chunks = FooterChunks(self._end or FileEnd.read(self._stream))
         return self._chunks
 
     def _parquet(
@@ -281,7 +325,7 @@ class ParquetSegmentReader:
         self._stream.close()
         self._stream = pa.BufferReader(b"")
         self._stream.close()
-        self._chunks = self._held = None
+        self._chunks = self._held = self._end = None
 
     def __enter__(self) -> Self:
         return self

@@ -63,10 +63,13 @@ DAY = 19_675
 
 
 class Lake:
+    """One topic's table, and a TableSource for it. `bloom_filters` are the filters of its files, by field id."""
+
     def __init__(self, folder: Path, rows: RowMapping) -> None:
         self.folder = folder
         self.io = PyArrowFileIO()
         self._numbers = itertools.count()
+        self.bloom_filters: dict[int, float] = {}
         schema = schema_of(rows)
         staged = new_table_metadata(
             schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
@@ -143,7 +146,9 @@ class Lake:
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
         )
         with closing(SpoolFile.create(local)) as file:
-            writer = ParquetFormat().start(file, SegmentLayout.of_mapping(rows, self.metadata.properties))
+            writer = ParquetFormat().start(
+                file, SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters)
+            )
             writer.write(batch)
             return writer.close(
                 origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest

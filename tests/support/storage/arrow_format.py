@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +20,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.row_columns import RowTotals, column_by_id, field_id
 from archiver.storage.segment import Block, RowRange, SegmentLayout, SegmentMetadata, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.taken_rows import taken
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
@@ -178,6 +181,15 @@ class ArrowReader:
         rows = self._ipc.get_batch(block.index)
         columns = {each: column_by_id(rows, each) for each in field_ids}
         return {each: len(found) - found.null_count for each, found in columns.items() if found is not None}
+
+    def value_bounds(self, block: Block, field_id: int) -> None:
+        """It states none."""
+
+    def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> None:
+        """It has no filters."""
+
+    def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
+        return taken(self.read(block, field_ids), rows)
 
     def close(self) -> None:
         self._stream.close()

@@ -126,7 +126,7 @@ class FileWriter:
         for index, chunk in enumerate(chunks):
             if chunk.bloom_filter is not None:
                 start = self._size
-                self._put(_filter_header(len(chunk.bloom_filter)) + chunk.bloom_filter)
+                self._put(filter_header(len(chunk.bloom_filter)) + chunk.bloom_filter)
                 places[index] = start, self._size - start
         return places
 
@@ -185,7 +185,7 @@ def _chunk(
     return fields
 
 
-def _filter_header(size: int) -> bytes:
+def filter_header(size: int) -> bytes:
     return packed(
         {_FILTER_BYTES: size, _ALGORITHM: _FIRST_OF_UNION, _HASH: _FIRST_OF_UNION, _COMPRESSION: _FIRST_OF_UNION}
     )

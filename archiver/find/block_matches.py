@@ -1,0 +1,109 @@
+"""Finds the matching rows of one block: only the columns of the condition are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from archiver.archive.open_file import OpenFile
+from archiver.archive.records import KAFKA_IDS
+from archiver.archive.table_files import TableFile
+from archiver.find.report import FindReport
+from archiver.find.source import FindSource
+from archiver.records.column_answers import answer
+from archiver.records.where import Answers, Mask
+from archiver.storage.row_columns import find_field
+from archiver.storage.segment import Block
+from schema_mapping.columns.fixed import HEADERS_ID, KEY_ID, SCHEMA_VERSION_ID
+
+Numbers = npt.NDArray[np.int64]
+_VALUE: Final = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMatches:
+    """The matching rows of a block: partitions, offsets, timestamps (ms), and positions in the block, which rise."""
+
+    source: FindSource
+    file: TableFile
+    block: Block
+    partitions: Numbers
+    offsets: Numbers
+    times: Numbers
+    positions: Numbers
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+def block_matches(
+    source: FindSource, file: TableFile, opened: OpenFile, block: Block, report: FindReport
+) -> BlockMatches:
+    """Find the matching rows of a block that weren't deleted or retired.
+
+    Rows that the condition's columns can't judge are noted. Raises subclasses of StorageError and ReplayError.
+    """
+    parts = source.query.where.parts
+    needs_values = _VALUE in parts
+    ids = KAFKA_IDS | _column_ids(source, opened)
+    if needs_values:
+        ids |= opened.assembler.field_ids
+    if "key" in parts and source.facts.key_id is not None:
+        ids |= {source.facts.key_id}
+    if "headers" in parts:
+        ids |= {HEADERS_ID}
+    parts_found: list[tuple[Numbers, ...]] = []
+    doubtful: list[pa.RecordBatch] = []
+    first = block.first_row
+    for rows in opened.reader.read(block, ids | opened.deletes.field_ids):
+        kafka = opened.assembler.kafka(rows)
+        kept = opened.deletes.survivors(rows, first)
+        assembler = opened.assembler
+        records = assembler.records(rows, kafka) if needs_values else assembler.outlines(rows, kafka, parts)
+        partitions = records.column("partition").to_numpy()
+        offsets = records.column("offset").to_numpy()
+        kept &= _not_retired(source, partitions, offsets)
+        answers = _answers(source, rows)
+        chosen = source.query.where.rows(records, answers) & kept
+        if answers:
+            unsure = source.query.where.rows(records, answers, unknown=True) & kept & ~chosen
+            if unsure.any():
+                doubtful.append(records.select(["partition", "offset"]).filter(pa.array(unsure)))
+        places = np.flatnonzero(chosen)
+        if len(places):
+            times = records.column("timestamp").to_numpy()
+            parts_found.append((partitions[places], offsets[places], times[places], places + (first - block.first_row)))
+        first += rows.num_rows
+    for batch in doubtful:
+        source.unjudged.note(file.path, block, batch)
+    report.add(blocks_read=1, rows_judged=first - block.first_row, unjudged=sum(it.num_rows for it in doubtful))
+    columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts_found, strict=True)]
+    return BlockMatches(source, file, block, *(columns or [np.empty(0, np.int64)] * 4))
+
+
+def _column_ids(source: FindSource, opened: OpenFile) -> frozenset[int]:
+    """The columns that the condition needs, and whole keys or values if the file has none of these."""
+    ids = {SCHEMA_VERSION_ID}
+    for column in source.columns.values():
+        own = (column.field_id, *column.unrecognized, *column.former)
+        ids.update((*own, *filter(None, [column.errors])))
+        if column.part_id == KEY_ID or all(find_field(opened.reader.schema, identifier) is None for identifier in own):
+            ids.add(column.part_id)
+    return frozenset(ids)
+
+
+def _answers(source: FindSource, rows: pa.RecordBatch) -> Answers:
+    mappings = source.storage.mappings
+    return {asked: answer(column, rows, mappings) for asked, column in source.columns.items()}
+
+
+def _not_retired(source: FindSource, partitions: Numbers, offsets: Numbers) -> Mask:
+    kept = np.ones(len(offsets), np.bool_)
+    for partition, first in source.snapshot.first_offsets.items():
+        if first:
+            kept &= (partitions != partition) | (offsets >= first)
+    return kept

@@ -1,0 +1,104 @@
+"""What to search for: one condition, made of all options of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from archiver.errors import ConfigError
+from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
+from archiver.records.where import Where
+from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, Header, NumberIs, parse_where
+
+MOST_LIMIT = 1_000_000
+"""The highest limit of a search. Beyond it `archiver replay --where` is the better tool: it streams."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindQuery:
+    """The records to find: at most `limit`, the newest first unless `oldest_first`.
+
+    `where` has every restriction of the search, also of partitions, offsets and times.
+    """
+
+    where: Where
+    partitions: tuple[int, ...] = ()
+    limit: int | None = None
+    oldest_first: bool = False
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        where: str | None = None,
+        key: str | None = None,
+        headers: Sequence[str] = (),
+        start: str | None = None,
+        end: str | None = None,
+        partitions: Sequence[int] = (),
+        limit: int | None = None,
+        oldest_first: bool = False,
+    ) -> Self:
+        """Parse what a person wrote. Raises ConfigError.
+
+        Unlike in a replay, a start or end that is a time restricts the records' timestamps, not their offsets.
+        """
+        selection = Selection.parse(start=start, end=end)
+        terms: list[Condition] = [] if where is None else [parse_where(where)]
+        if key is not None:
+            terms.append(BytesAre("key", "=", octets_of(key)))
+        terms += map(_header, headers)
+        terms += _between(selection.start, selection.end)
+        if partitions:
+            terms.append(AnyOf(tuple(NumberIs("partition", "=", number) for number in sorted(set(partitions)))))
+        terms = terms or [NumberIs("offset", ">=", 0)]
+        condition = terms[0] if len(terms) == 1 else AllOf(tuple(terms))
+        return cls(
+            where=Where(where or "", condition),
+            partitions=tuple(sorted(set(partitions))),
+            limit=limit,
+            oldest_first=oldest_first,
+        )
+
+
+def octets_of(text: str) -> bytes:
+    """Return the bytes of an option: the hexadecimal digits after `0x`, else the text's UTF-8."""
+    if not text.startswith("0x"):
+        return text.encode("utf-8", "surrogateescape")
+    try:
+        return bytes.fromhex(text[2:])
+    except ValueError:
+        raise ConfigError(
+            "--key: 0x begins bytes, with two hexadecimal digits for each. For a text that begins so, write"
+            " --where \"key = '0x…'\"",
+            key=text,
+        ) from None
+
+
+def _header(text: str) -> Condition:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise ConfigError("--header is no name and value: write name=value", found=text)
+    return BytesAre(Header(name.encode("utf-8", "surrogateescape")), "=", value.encode("utf-8", "surrogateescape"))
+
+
+def _between(start: Point, end: Point) -> Iterator[Condition]:
+    match start:
+        case AtOffset(offset):
+            yield NumberIs("offset", ">=", offset)
+        case AtTime(timestamp):
+            yield NumberIs("time", ">=", timestamp)
+        case Latest():
+            raise ConfigError("--from is an offset or a time: no record comes after the end of the archive")
+        case Earliest():
+            pass
+    match end:
+        case AtOffset(offset):
+            yield NumberIs("offset", "<", offset)
+        case AtTime(timestamp):
+            yield NumberIs("time", "<", timestamp)
+        case Earliest():
+            raise ConfigError("--to is an offset or a time: no record comes before the beginning of the archive")
+        case Latest():
+            pass

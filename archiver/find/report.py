@@ -1,0 +1,57 @@
+"""What a search did: files and blocks that each stage ruled out, what was read, and what can't be judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final
+
+from archiver.storage.metered import ReadMeter
+
+BY_POSITION: Final = "partition and offset"
+BY_TIME: Final = "time"
+BY_KEY: Final = "bounds of keys"
+BY_COLUMN: Final = "bounds of columns"
+BY_RETIREMENT: Final = "retired records"
+BY_STATISTICS: Final = "statistics"
+BY_FILTER: Final = "bloom filters"
+
+REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_FILTER)
+"""In the order in which they are tried."""
+
+
+@dataclass(slots=True)
+class FindReport:
+    """The counts of a search, which rise while it runs. Thread-safe. Blocks are row groups in Parquet.
+
+    `files_out` and `blocks_out` count by reason what was ruled out. `point_rows` are records read by their positions.
+    """
+
+    topics: int = 0
+    files: int = 0
+    files_opened: int = 0
+    blocks: int = 0
+    blocks_read: int = 0
+    rows_judged: int = 0
+    matches: int = 0
+    point_rows: int = 0
+    records: int = 0
+    unjudged: int = 0
+    files_out: Counter[str] = field(default_factory=Counter)
+    blocks_out: Counter[str] = field(default_factory=Counter)
+    reads: ReadMeter = field(default_factory=ReadMeter)
+    """Requests for data files and their delete files. Manifests aren't counted."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, **counts: int) -> None:
+        """Add to the counts of these names."""
+        with self._lock:
+            for name, count in counts.items():
+                setattr(self, name, getattr(self, name) + count)
+
+    def rule_out(self, *, files: Counter[str] | None = None, blocks: Counter[str] | None = None) -> None:
+        """Count files and blocks as ruled out, by reason."""
+        with self._lock:
+            self.files_out.update(files or {})
+            self.blocks_out.update(blocks or {})

@@ -1,0 +1,247 @@
+"""Searches topics for matching records, best files first, and ends when the rest can't change the answer.
+
+Files and blocks wait in a heap, by the best time that one of their records may have. A match is given as soon as no
+waiting file or block can have a better one. Matching rows are kept as positions; the records themselves are read only
+when it's their turn.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from archiver.archive.records import AS_CONSUMED, RecordShape
+from archiver.archive.table_files import TableFile
+from archiver.errors import ObjectMissing
+from archiver.find.block_matches import BlockMatches, block_matches
+from archiver.find.file_cache import FileCache
+from archiver.find.order import OrderedMatches, PendingMatches, SortPlace, place_of
+from archiver.find.point_reads import read_points
+from archiver.find.query import FindQuery
+from archiver.find.report import BY_FILTER, BY_STATISTICS, FindReport
+from archiver.find.source import FileQueue, FindSource
+from archiver.observer import Observer, ignore
+from archiver.records.block_facts import BlockFacts, time_bounds
+from archiver.storage.segment import Block
+
+PARALLEL: Final = 8
+"""Files and blocks that are read at a time. Each takes the columns of the condition in one row group."""
+OPEN_FILES: Final = 32
+AT_ONCE: Final = 1_024
+"""Records that are read and given together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """`done` of `total` files and blocks were read; `total` rises when a file turns out to have blocks to read."""
+
+    done: int
+    total: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A file to open, or a block of it to read. `best` is the best time that one of its records may have."""
+
+    best: int
+    topic: int
+    file: TableFile
+    block: Block | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """The files of a topic that wait to be opened."""
+
+    topic: int
+    files: FileQueue
+
+    def take(self) -> _Unit:
+        best = self.files.best
+        return _Unit(best, self.topic, self.files.take())
+
+
+_Waiting: TypeAlias = tuple[int, int, _Unit | _Queue]
+_Answer: TypeAlias = BlockMatches | list[_Unit]
+
+
+@dataclass(slots=True)
+class Search:
+    """A search for records. Iterate once; closing the iterator ends it and closes the files."""
+
+    query: FindQuery
+    sources: Sequence[FindSource]
+    report: FindReport = field(default_factory=FindReport)
+    shape: RecordShape = AS_CONSUMED
+    parallel: int = PARALLEL
+    observer: Observer[Searched] = ignore
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the matching records with their topics, in order. Batches are never empty.
+
+        If a rewrite removes a file during the search, it continues with the current snapshot. Raises subclasses of
+        StorageError, and ReplayError.
+        """
+        self.report.topics = len(self.sources)
+        after: SortPlace | None = None
+        while True:
+            try:
+                for matches, batches in self._pass(after):
+                    self.report.add(records=sum(batch.num_rows for _, batch in batches))
+                    yield from batches
+                    after = place_of(matches, -1)
+            except ObjectMissing:
+                fresh = [source.refreshed(self.report) for source in self.sources]
+                if not any(fresh):
+                    raise
+                self.sources = [new or old for new, old in zip(fresh, self.sources, strict=True)]
+            else:
+                return
+
+    def files(self) -> Iterator[tuple[str, TableFile]]:
+        """Yield the files that may have matching records, with their topics: what other engines need to read."""
+        files = FileCache(most=OPEN_FILES)
+        try:
+            for _, unit, units in self._opened(files):
+                if units:
+                    yield self.sources[unit.topic].archive.topic, unit.file
+        finally:
+            files.close()
+
+    def count(self) -> int:
+        """Count the matching records, without reading more than the condition's columns. Raises as iterating does."""
+        files = FileCache(most=OPEN_FILES)
+        with ThreadPoolExecutor(self.parallel, thread_name_prefix="find") as pool:
+            try:
+                total = 0
+                for done, (number, _, units) in enumerate(self._opened(files), start=1):
+                    answers = pool.map(lambda unit: self._work(unit, files), units)
+                    total += sum(len(answer) for answer in answers)
+                    self.observer(Searched(done=done, total=number, records=total))
+            finally:
+                files.close()
+        self.report.add(matches=total, records=total)
+        return total
+
+    def _opened(self, files: FileCache) -> Iterator[tuple[int, _Unit, list[_Unit]]]:
+        """Yield each file with the blocks that may match, and the number of all files."""
+        self.report.topics = len(self.sources)
+        queues = self._queues()
+        total = sum(len(queue.files) for queue in queues)
+        units = (queue.take() for queue in queues for _ in range(len(queue.files)))
+        with ThreadPoolExecutor(self.parallel, thread_name_prefix="open") as pool:
+            try:
+                while part := list(islice(units, OPEN_FILES)):
+                    for unit, blocks in zip(part, pool.map(lambda it: self._work(it, files), part), strict=True):
+                        assert isinstance(blocks, list)
+                        yield total, unit, blocks
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def notes(self) -> list[str]:
+        """Say what the condition couldn't judge, for each topic with such records."""
+        texts = ((source.archive.topic, source.unjudged.text(source.archive.topic)) for source in self.sources)
+        return [f"{topic}: {text}" for topic, text in texts if text is not None]
+
+    def _pass(self, after: SortPlace | None) -> Iterator[tuple[OrderedMatches, list[tuple[str, pa.RecordBatch]]]]:
+        left = None if self.query.limit is None else self.query.limit - self.report.records
+        pending = PendingMatches(self.query.oldest_first, left, after)
+        files = FileCache(most=OPEN_FILES)
+        numbers = count()
+        queues = self._queues()
+        waiting: list[_Waiting] = [(queue.files.best, next(numbers), queue) for queue in queues if len(queue.files)]
+        heapq.heapify(waiting)
+        running: dict[Future[_Answer], int] = {}
+        done = 0
+        pool = ThreadPoolExecutor(self.parallel, thread_name_prefix="find")
+        try:
+            while left != 0:
+                while waiting and len(running) < self.parallel:
+                    unit = _next(waiting, numbers)
+                    running[pool.submit(self._work, unit, files)] = unit.best
+                bound = min([*running.values(), *(best for best, _, _ in waiting[:1])], default=None)
+                ready = pending.ready(bound)
+                for start in range(0, len(ready), AT_ONCE):
+                    part = ready.part(start, start + AT_ONCE if left is None else min(start + AT_ONCE, start + left))
+                    if not len(part):
+                        break
+                    batches = read_points(part, pending.blocks, files, self.shape, pool)
+                    self.report.add(point_rows=len(part))
+                    left = None if left is None else left - len(part)
+                    yield part, batches
+                if not running or left == 0:
+                    break
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    del running[future]
+                    done += 1
+                    self._integrate(future.result(), pending, waiting, numbers)
+                unread = len(running) + sum(isinstance(it, _Unit) for _, _, it in waiting)
+                total = done + unread + sum(len(queue.files) for queue in queues)
+                self.observer(Searched(done=done, total=total, records=self.report.records))
+        finally:
+            pool.shutdown(cancel_futures=True)
+            files.close()
+
+    def _integrate(
+        self, answer: _Answer, pending: PendingMatches, waiting: list[_Waiting], numbers: Iterator[int]
+    ) -> None:
+        match answer:
+            case BlockMatches() as matches:
+                self.report.add(matches=len(matches))
+                topic = next(i for i, source in enumerate(self.sources) if source is matches.source)
+                pending.add(matches, topic)
+            case units:
+                for unit in units:
+                    heapq.heappush(waiting, (unit.best, next(numbers), unit))
+
+    def _queues(self) -> list[_Queue]:
+        return [_Queue(topic, source.files(self.report)) for topic, source in enumerate(self.sources)]
+
+    def _work(self, unit: _Unit, files: FileCache) -> _Answer:
+        source = self.sources[unit.topic]
+        with files.using(source.storage, unit.file) as opened:
+            if unit.block is not None:
+                return block_matches(source, unit.file, opened, unit.block, self.report)
+            blocks = opened.reader.blocks()
+            facts = [
+                BlockFacts(opened.reader, block, source.columns, source.storage.mappings, source.facts.key_id)
+                for block in blocks
+            ]
+            left = [fact for fact in facts if fact.by_statistics(source.query.where)]
+            kept = self._filtered(source, left)
+            self.report.add(files_opened=1, blocks=len(blocks))
+            out = {BY_STATISTICS: len(facts) - len(left), BY_FILTER: len(left) - len(kept)}
+            self.report.rule_out(blocks=Counter(out))
+            return [self._block(unit, fact) for fact in kept]
+
+    def _filtered(self, source: FindSource, facts: list[BlockFacts]) -> list[BlockFacts]:
+        """The blocks that filters don't rule out. The filters of a file are read at once."""
+        if len(facts) <= 1:
+            return [fact for fact in facts if fact.by_filters(source.query.where)]
+        with ThreadPoolExecutor(min(len(facts), self.parallel)) as pool:
+            kept = pool.map(lambda fact: fact.by_filters(source.query.where), facts)
+            return [fact for fact, is_kept in zip(facts, kept, strict=True) if is_kept]
+
+    def _block(self, unit: _Unit, fact: BlockFacts) -> _Unit:
+        low, high = time_bounds(fact.reader, fact.block)
+        return _Unit(max(unit.best, low if self.query.oldest_first else -high), unit.topic, unit.file, fact.block)
+
+
+def _next(waiting: list[_Waiting], numbers: Iterator[int]) -> _Unit:
+    """Take the best waiting block or file."""
+    _, _, item = heapq.heappop(waiting)
+    if isinstance(item, _Unit):
+        return item
+    unit = item.take()
+    if len(item.files):
+        heapq.heappush(waiting, (item.files.best, next(numbers), item))
+    return unit

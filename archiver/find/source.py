@@ -1,0 +1,150 @@
+"""One topic to search in: its table at one snapshot, and the condition with its columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from archiver.archive import file_columns
+from archiver.archive.open_file import TopicStorage
+from archiver.archive.plan import TopicSnapshot
+from archiver.archive.table_files import TableFile, TableFiles
+from archiver.archive.topic_archive import TopicArchive
+from archiver.errors import ConfigError
+from archiver.find.file_facts import FileFacts
+from archiver.find.query import FindQuery
+from archiver.find.report import FindReport
+from archiver.records.block_facts import raw_key_id
+from archiver.records.table_columns import TableColumn, table_columns
+from archiver.records.unjudged import UnjudgedRecords
+from archiver.records.where import Where
+from archiver.records.where_syntax import ColumnIs
+from archiver.storage.metered import ReadMeter
+from archiver.storage.objects import ObjectStore
+from schema_mapping.columns.ledger import LedgerState
+
+Opens = Callable[[Callable[[TopicArchive], frozenset[int]]], TopicArchive]
+"""Opens a topic's archive with the bounds of the columns that the argument returns."""
+
+
+FAR: Final = sys.maxsize
+"""Later than any time."""
+
+
+@dataclass(slots=True)
+class FileQueue:
+    """Files by the best time that one of their records may have: negated if the newest comes first."""
+
+    files: TableFiles
+    rows: npt.NDArray[np.int64]
+    bests: npt.NDArray[np.int64]
+    _at: int = 0
+
+    def __len__(self) -> int:
+        return len(self.rows) - self._at
+
+    @property
+    def best(self) -> int:
+        """The best time of the next file."""
+        return int(self.bests[self._at])
+
+    def take(self) -> TableFile:
+        """Take the next file."""
+        row = self.rows[self._at : self._at + 1]
+        self._at += 1
+        return next(self.files.pick(row))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindSource:
+    """A topic's files that may hold matching records, and what judging their records needs."""
+
+    archive: TopicArchive
+    snapshot: TopicSnapshot
+    query: FindQuery
+    facts: FileFacts
+    storage: TopicStorage
+    unjudged: UnjudgedRecords
+
+    @classmethod
+    def open(cls, query: FindQuery, opens: Opens, report: FindReport) -> FindSource:
+        """Open an archive. Raises ConfigError for unknown columns and partitions, and subclasses of CatalogError."""
+        facts: list[FileFacts] = []
+
+        def bounded(archive: TopicArchive) -> frozenset[int]:
+            facts.append(_facts(query.where, archive))
+            return facts[-1].bounded
+
+        archive = opens(bounded)
+        unknown = set(query.partitions) - set(archive.partitions)
+        if unknown:
+            raise ConfigError(
+                "the archive has no such partition",
+                topic=archive.topic,
+                partitions=sorted(unknown),
+                archived=archive.partitions,
+            )
+        return cls._of(archive, query, facts[-1], report, UnjudgedRecords())
+
+    def refreshed(self, report: FindReport) -> FindSource | None:
+        """Return the source at the table's current snapshot; None if it is the same."""
+        fresh = self.archive.refresh()
+        if fresh.snapshot_id == self.snapshot.snapshot_id:
+            return None
+        return self._of(self.archive, self.query, self.facts, report, UnjudgedRecords())
+
+    def files(self, report: FindReport) -> FileQueue:
+        """Return the files that may hold matching records, best times first."""
+        files = self.snapshot.files
+        left, ruled_out = self.facts.possible(self.query.where, files.columns, self.snapshot.first_offsets)
+        report.add(files=len(files))
+        report.rule_out(files=ruled_out)
+        if self.query.oldest_first:
+            return FileQueue(files, left, np.full(len(left), -FAR))
+        latest = pc.fill_null(files.columns[file_columns.LATEST], FAR).to_numpy()[left]
+        order = np.argsort(-latest, kind="stable")
+        return FileQueue(files, left[order], -latest[order])
+
+    @property
+    def columns(self) -> Mapping[ColumnIs, TableColumn]:
+        """The columns that the condition names."""
+        return self.facts.columns
+
+    @classmethod
+    def _of(
+        cls,
+        archive: TopicArchive,
+        query: FindQuery,
+        facts: FileFacts,
+        report: FindReport,
+        unjudged: UnjudgedRecords,
+    ) -> FindSource:
+        snapshot = archive.snapshot
+        return cls(
+            archive=archive,
+            snapshot=snapshot,
+            query=query,
+            facts=facts,
+            storage=_metered(snapshot.storage, report.reads),
+            unjudged=unjudged,
+        )
+
+
+def _facts(where: Where, archive: TopicArchive) -> FileFacts:
+    ledger: LedgerState | None = archive.ledger() if where.columns else None
+    columns = {} if ledger is None else table_columns(where, archive.schema, ledger)
+    key_id = raw_key_id(archive.schema) if "key" in where.parts else None
+    return FileFacts.of(archive.schema, columns, key_id, ledger)
+
+
+def _metered(storage: TopicStorage, meter: ReadMeter) -> TopicStorage:
+    objects: ObjectStore = replace(storage.objects, meter=meter)
+    return TopicStorage.of_store(
+        objects, storage.formats, storage.mappings, coercion=storage.coercion, spill=storage.spill
+    )

@@ -1,0 +1,79 @@
+"""Whether a condition can hold for the rows of files or blocks, by what is known of them without reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from archiver.records.where import OPPOSITE, Mask
+from archiver.records.where_syntax import (
+    AllOf,
+    AnyOf,
+    BytesAre,
+    ColumnIs,
+    Comparison,
+    Condition,
+    Exists,
+    Not,
+    NullTest,
+    NumberIs,
+)
+
+Leaf: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs
+
+
+def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bool = False) -> Mask:
+    """Say for each file or block whether the condition may hold for one of its rows.
+
+    `judge` says so of a condition without parts; in doubt it may. Of a negated one only numbers are judged: a row that
+    isn't known to have a value may have another one.
+    """
+    match condition:
+        case Not(term):
+            return may_hold(term, judge, negated=not negated)
+        case AllOf(terms) | AnyOf(terms):
+            combine = np.logical_and if isinstance(condition, AllOf) is not negated else np.logical_or
+            masks: Mask = combine.reduce([may_hold(term, judge, negated=negated) for term in terms])
+            return masks
+        case NumberIs(field, comparison, value) if negated:
+            return judge(NumberIs(field, OPPOSITE[comparison], value))
+        case _:
+            mask = judge(condition)
+            return np.ones_like(mask) if negated else mask
+
+
+def may_be(comparison: Comparison, value: int, low: int, high: int) -> bool:
+    """Whether a number between the bounds, both included, may compare so with a value."""
+    match comparison:
+        case "=":
+            return low <= value <= high
+        case "!=":
+            return not low == value == high
+        case "<":
+            return low < value
+        case "<=":
+            return low <= value
+        case ">":
+            return high > value
+        case ">=":
+            return high >= value
+
+
+def may_match(condition: BytesAre, low: bytes, high: bytes) -> bool:
+    """Whether bytes between the bounds, both included, may compare so with a value. The bounds may be cut."""
+    value = condition.value
+    match condition.comparison:
+        case "=":
+            return low <= value <= high
+        case "<":
+            return low < value
+        case "<=":
+            return low <= value
+        case ">" | ">=":
+            return high >= value
+        case "starts with":
+            return low[: len(value)] <= value and high >= value
+        case _:
+            return True

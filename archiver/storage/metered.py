@@ -1,0 +1,69 @@
+"""Counts the requests for objects, and the bytes that they return."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Self
+
+from pyiceberg.io import InputStream
+
+
+@dataclass(slots=True)
+class ReadMeter:
+    """Requests and bytes of all streams that were opened with it. Thread-safe. Opening a stream is a request, too."""
+
+    requests: int = 0
+    size_bytes: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def count(self, size: int) -> None:
+        """Count a request."""
+        with self._lock:
+            self.requests += 1
+            self.size_bytes += size
+
+
+class MeteredStream:
+    """A stream that counts its reads. `read_at` is safe from several threads if the stream's is."""
+
+    def __init__(self, stream: InputStream, meter: ReadMeter) -> None:
+        self._stream, self._meter = stream, meter
+        meter.count(0)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream is closed."""
+        return bool(getattr(self._stream, "closed", False))
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes."""
+        data = self._stream.read(size)
+        self._meter.count(len(data))
+        return data
+
+    def read_at(self, size: int, offset: int) -> bytes:
+        """Read at most `size` bytes at a position."""
+        reads: Any = self._stream
+        data: bytes = reads.read_at(size, offset)
+        self._meter.count(len(data))
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a position and return it."""
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        """The position."""
+        return self._stream.tell()
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

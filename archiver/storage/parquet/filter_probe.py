@@ -1,0 +1,58 @@
+"""Looks up a value in the bloom filter of a column chunk by one small read (BloomFilter.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from archiver.storage.parquet.columns.bloom_probe import block_start, may_contain
+from archiver.storage.parquet.columns.file_writer import filter_header
+
+_BLOCK: Final = 32
+_PLAIN: Final = "NONE"
+_LONG: Final = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterProbe:
+    """A value as plain encoding has it, and the start of a filter's bits."""
+
+    value: bytes
+    bits_start: int
+    bits_size: int
+
+    @classmethod
+    def of_chunk(cls, chunk: pq.ColumnChunkMetaData, value: int | str | bytes) -> FilterProbe | None:
+        """Probe the filter of a chunk. None without a filter, or if values of this type aren't hashed as plain ones.
+
+        The archiver writes filters with a power of two of bytes, after a header of known size.
+        """
+        start, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+        plain = _plain(chunk, value)
+        if start is None or length is None or plain is None:
+            return None
+        size = 1 << (length.bit_length() - 1)
+        header = len(filter_header(size))
+        return cls(plain, start + header, size) if length == header + size else None
+
+    def ask(self, read: Callable[[int, int], bytes]) -> bool:
+        """Whether the filter may contain the value. `read` returns a range of bytes of the file."""
+        start = self.bits_start + block_start(self.value, self.bits_size)
+        return may_contain(bytes(read(start, start + _BLOCK)), self.value)
+
+
+def _plain(chunk: pq.ColumnChunkMetaData, value: int | str | bytes) -> bytes | None:
+    kind = chunk.statistics.logical_type.type if chunk.statistics is not None else _PLAIN
+    match chunk.physical_type, value:
+        case "BYTE_ARRAY", str():
+            return value.encode()
+        case "BYTE_ARRAY" | "FIXED_LEN_BYTE_ARRAY", bytes():
+            return value
+        case "INT64", int() if not isinstance(value, bool) and kind in (_PLAIN, "INT"):
+            return _LONG.pack(value)
+        case _:
+            return None

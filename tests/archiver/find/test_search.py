@@ -1,0 +1,167 @@
+"""Searches of a table: what is read for them, files that vanish meanwhile, limits, and records that can't be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archiver.archive.topic_archive import TopicArchive
+from archiver.errors import ConfigError, ObjectMissing
+from archiver.find import search as searching
+from archiver.find.query import FindQuery
+from archiver.find.report import BY_COLUMN, BY_FILTER, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_STATISTICS, FindReport
+from archiver.find.search import Search, Searched
+from archiver.find.source import FindSource
+from tests.support.archive.lake import Lake
+from tests.support.archive.shop_of_two_schemas import Shop
+
+FILES = 16
+
+
+def search(lake: Lake, ledger: Callable[..., Any] | None = None, **options: Any) -> Search:
+    query, report = FindQuery.parse(**options), FindReport()
+
+    def opens(bounded: Callable[[TopicArchive], frozenset[int]]) -> TopicArchive:
+        return lake.archive(ledger=ledger, bounded=bounded)
+
+    return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=1)
+
+
+def offsets(result: Search) -> list[int]:
+    return [offset for _, batch in result for offset in batch.column("offset").to_pylist()]
+
+
+@pytest.fixture
+def many(tmp_path: Path, archive: Any) -> Lake:
+    """Files, each with keys from the whole range, a filter for keys, and times that rise."""
+    lake = Lake(tmp_path / "lake", archive.rows)
+    lake.bloom_filters = {100: 0.01}
+    for number in range(FILES):
+        start = number * 50
+        rows = [
+            archive.row(offset=start + at, key=b"%02d-%d" % (at, number), value=b"v" * 40, timestamp=start + at)
+            for at in range(50)
+        ]
+        lake.add(archive.rows, archive.batch(rows), start, start + 50)
+    return lake
+
+
+def test_a_key_among_many_files_takes_a_footer_and_a_filter_block_each(many: Lake) -> None:
+    result = search(many, key="17-13")
+    assert offsets(result) == [13 * 50 + 17]
+    report = result.report
+    assert report.blocks_out == {BY_STATISTICS: 0, BY_FILTER: FILES - 1}
+    assert (report.files, report.files_opened, report.blocks_read, report.rows_judged) == (FILES, FILES, 1, 50)
+    assert report.reads.requests <= 3 * FILES + 8, "open, end, a block of the filter; then pages of one row group"
+
+
+def test_an_offset_reads_one_file(many: Lake) -> None:
+    result = search(many, where="offset = 377")
+    assert offsets(result) == [377]
+    assert result.report.files_out == {BY_POSITION: FILES - 1}
+    assert result.report.reads.requests <= 8
+
+
+def test_keys_outside_of_all_bounds_open_no_file(many: Lake) -> None:
+    result = search(many, key="zz")
+    assert offsets(result) == []
+    assert result.report.files_out == {BY_KEY: FILES}
+    assert result.report.reads.requests == 0
+
+
+def test_the_newest_file_answers_a_limit(many: Lake) -> None:
+    result = search(many, limit=3)
+    assert offsets(result) == [799, 798, 797]
+    assert result.report.files_opened <= 2
+    assert result.report.point_rows == 3
+    oldest = search(many, limit=2, oldest_first=True)
+    assert offsets(oldest) == [0, 1]
+
+
+def test_a_search_reads_on_only_while_its_reader_does(many: Lake) -> None:
+    result = search(many, where="offset >= 0")
+    reader = iter(result)
+    next(reader)
+    reader.close()  # type: ignore[attr-defined]
+    assert result.report.files_opened <= 3
+
+
+def test_counts_and_files(many: Lake) -> None:
+    assert search(many, where="key starts with '17-'").count() == FILES
+    assert search(many, where="key starts with '17-' and offset < 100").count() == 2
+    files = list(search(many, key="17-13").files())
+    assert [topic for topic, _ in files] == ["orders"]
+    assert files[0][1].rows == 50
+    assert list(search(many, key="zz").files()) == []
+
+
+def test_bounds_of_columns_rule_out_files(tmp_path: Path, archive: Any) -> None:
+    shop = Shop(tmp_path, archive)
+    result = search(shop.lake, lambda *_: shop.made.state, where="val.id = 25")
+    assert offsets(result) == [25]
+    assert result.report.files_out == {BY_COLUMN: 2}
+
+
+def test_files_with_undecoded_records_are_never_ruled_out(tmp_path: Path, archive: Any) -> None:
+    shop = Shop(tmp_path, archive, broken=14)
+    result = search(shop.lake, lambda *_: shop.made.state, where="val.id = 99")
+    assert offsets(result) == []
+    assert result.report.unjudged == 1
+    assert "1 record can't be judged" in result.notes()[0]
+
+
+def test_retired_records_are_not_found(many: Lake) -> None:
+    many.set(**{"archiver.first-offsets": '{"0": 120}'})
+    result = search(many, where="offset < 125")
+    assert sorted(offsets(result)) == [120, 121, 122, 123, 124]
+    assert result.report.files_out[BY_RETIREMENT] == 2
+
+
+def test_a_rewrite_during_a_search_neither_repeats_nor_loses_records(tmp_path: Path, archive: Any) -> None:
+    lake = Lake(tmp_path / "lake", archive.rows)
+    for start in range(0, 4_000, 2_000):
+        rows = [archive.row(offset=start + at, key=b"k", timestamp=(start + at) // 3) for at in range(2_000)]
+        lake.add(archive.rows, archive.batch(rows), start, start + 2_000)
+    old = [Path(file.file_path.removeprefix("file://")) for file in lake.files()]
+    result = search(lake)
+    reader = iter(result)
+    _, first = next(reader)
+    lake.rewrite(lambda table: table.take([*reversed(range(table.num_rows))]))
+    for path in old:
+        path.unlink()
+    searching_again = [offset for _, batch in reader for offset in batch.column("offset").to_pylist()]
+    assert [*first.column("offset").to_pylist(), *searching_again] == [*reversed(range(4_000))]
+
+
+def test_a_file_that_is_gone_without_a_rewrite_is_an_error(many: Lake) -> None:
+    Path(many.files()[5].file_path.removeprefix("file://")).unlink()
+    with pytest.raises(ObjectMissing):
+        offsets(search(many))
+
+
+def test_unknown_partitions_and_columns_are_refused(many: Lake, tmp_path: Path, archive: Any) -> None:
+    with pytest.raises(ConfigError, match="the archive has no such partition"):
+        search(many, partitions=[0, 9])
+    shop = Shop(tmp_path / "shop", archive)
+    with pytest.raises(ConfigError, match="the table has no such column"):
+        search(shop.lake, lambda *_: shop.made.state, where="val.idd = 1")
+
+
+def test_progress_is_observed(many: Lake) -> None:
+    events: list[Searched] = []
+    result = search(many, where="key starts with '17-'")
+    result.observer = events.append
+    assert len(offsets(result)) == FILES
+    assert events[-1].done == events[-1].total == 2 * FILES
+
+
+def test_several_topics_are_one_order(many: Lake) -> None:
+    one = search(many, where="offset >= 790")
+    other = search(many, where="offset >= 790")
+    both = Search(query=replace(one.query, limit=4), sources=[*one.sources, *other.sources], report=one.report)
+    assert [batch.column("offset").to_pylist() for _, batch in both] == [[799, 799, 798, 798]]
+    assert searching.PARALLEL > 1
