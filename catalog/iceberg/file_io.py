@@ -31,7 +31,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 from pyiceberg.utils.properties import get_first_property_value
 
-from catalog.iceberg.store_settings import WriteHeaders
+from catalog.iceberg.store_settings import WriteHeaders, check_store_location
 
 if TYPE_CHECKING:
     from catalog.iceberg.s3_writer import S3Writer
@@ -50,6 +50,12 @@ class S3FileIO(PyArrowFileIO):
 
     Encryption and `s3.checksums` need headers that pyarrow's client can't send: then an `S3Writer` writes and deletes.
     """
+
+    @staticmethod
+    def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
+        """Return scheme, bucket, and the path that begins with the bucket. Raises StoreSettingError for an ARN."""
+        check_store_location(location)
+        return PyArrowFileIO.parse_location(location, properties)
 
     def new_output(self, location: str) -> PyArrowFile:
         """A file to write."""
