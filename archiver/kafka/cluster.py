@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from kafka.errors import (
@@ -57,6 +58,8 @@ class Cluster:
         configuration = options.client_configuration()
         provider = configuration["sasl_oauth_token_provider"]
         self._identity = provider if isinstance(provider, MskIdentity) else None
+        if self._identity is not None:
+            _check_identity(self._identity)
         # no warnings about slow steps: only this client uses the loop, and one step reads a whole response
         self._net = NetworkSelector(client_id=options.client_id, slow_task_threshold_secs=0)
         self._manager = KafkaConnectionManager(self._net, proxy_url=f"{SCHEME}://", **configuration)
@@ -195,6 +198,15 @@ class Cluster:
         wait = max(self._not_before.pop(node, 0) - time.monotonic(), self._manager.connection_delay(node))
         if wait > 0:
             await self._net.sleep(wait)
+
+
+def _check_identity(identity: MskIdentity) -> None:
+    """Raise AccessDenied before any connection if there are no credentials. If AWS is silent, logins try again."""
+    try:
+        with suppress(KafkaConnectionError):
+            identity.credentials()
+    except KafkaError as error:
+        raise explain(error) from error
 
 
 def _older(connection: Any, version: int | None) -> int | None:

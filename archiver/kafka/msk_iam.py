@@ -116,7 +116,7 @@ def msk_identity(servers: Iterable[str], *, region: str | None, profile: str | N
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
     except ImportError as error:
         raise ConfigError(
-            f"sasl.mechanism {MECHANISM} needs AWS's signer: pip install 'kafka-iceberg-archiver[msk]', here and on"
+            f"sasl.mechanism {MECHANISM} needs AWS's signer: pip install 'kafka-iceberg-archiver[aws]', here and on"
             " Spark's workers",
             option="sasl.mechanism",
         ) from error

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any, Final, Self
 
 SSE_TYPE: Final = "s3.sse.type"
@@ -24,7 +25,7 @@ _ARN: Final = re.compile(r"^s3[an]?://arn:")
 _KEYS: Final = ("s3.access-key-id", "client.access-key-id")
 _ROLES: Final = ("s3.role-arn", "client.role-arn")
 _BY_ALIAS: Final = "write the access point's alias (…-s3alias) in the place of the bucket, in all locations"
-_SEARCHED: Final = ("s3.role-arn", "client.role-arn", "s3.retry-strategy-impl", "s3.anonymous")
+_SEARCHED: Final = ("s3.retry-strategy-impl", "s3.anonymous")
 """Settings that only pyarrow's client has. The writer with headers can't take their place."""
 
 KNOWN: Final = frozenset(
@@ -123,13 +124,22 @@ def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> Non
         raise StoreSettingError(f"{prefix}{error}") from None
     if headers.are_usual:
         return
-    for name in _SEARCHED:
-        if name in properties:
-            cause = SSE_TYPE if headers.algorithm else CHECKSUMS
-            raise StoreSettingError(
-                f"{prefix}{name} can't be used with `{cause}`: give keys, have the catalog vend credentials, or use the"
-                " role of the machine (web identity, container, instance)"
-            )
+    _check_second_client(properties, SSE_TYPE if headers.algorithm else CHECKSUMS, prefix)
+
+
+def _check_second_client(properties: Mapping[str, str], cause: str, prefix: str) -> None:
+    """Refuse what the client that writes with headers can't do. `cause` is the setting that chose it."""
+    role = next((name for name in _ROLES if properties.get(name)), None)
+    if role is not None and find_spec("boto3") is None:
+        raise StoreSettingError(
+            f"{prefix}{role} beside `{cause}` needs boto3: pip install 'kafka-iceberg-archiver[aws]', here and on"
+            " Spark's workers"
+        )
+    if name := next((name for name in _SEARCHED if name in properties), None):
+        raise StoreSettingError(
+            f"{prefix}{name} can't be used with `{cause}`: give keys, have the catalog vend credentials, or use the"
+            " role of the machine (web identity, container, instance)"
+        )
 
 
 def _check_role(properties: Mapping[str, str]) -> None:

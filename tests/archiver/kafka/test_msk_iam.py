@@ -101,7 +101,7 @@ def test_a_profile_that_is_not_there_is_named() -> None:
 
 def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
-    with pytest.raises(ConfigError, match=r"pip install 'kafka-iceberg-archiver\[msk\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'kafka-iceberg-archiver\[aws\]'"):
         parse_kafka_options(OPTIONS).client_configuration()
 
 

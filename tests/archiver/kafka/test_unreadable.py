@@ -1,4 +1,7 @@
-"""The offset at which a log is readable again after a corrupt batch. The fake broker finds batches as Kafka does."""
+"""The offset at which a log is readable again after a corrupt batch.
+
+The fake broker finds batches as Kafka does: `OffsetIndex.lookup`, then `FileRecords.searchForOffsetFromPosition`.
+"""
 
 from __future__ import annotations
 

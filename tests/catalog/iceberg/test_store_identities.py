@@ -46,8 +46,9 @@ def without_keys(store: DemandingStore, **more: str) -> FileIO:
     return S3FileIO(named | {name.replace("_", "-"): value for name, value in more.items()})
 
 
-def test_a_role_is_assumed(sts: StsServer, store: DemandingStore) -> None:
-    client = S3FileIO(without_keys(store).properties | ROLE)
+@pytest.mark.parametrize("encryption", [{}, {"s3.sse.type": "kms"}], ids=["pyarrow", "obstore"])
+def test_a_role_is_assumed(sts: StsServer, store: DemandingStore, encryption: dict[str, str]) -> None:
+    client = S3FileIO(without_keys(store).properties | ROLE | encryption)
     with client.new_output("s3://lake/a").create() as stream:
         stream.write(b"x")
     assert client.new_input("s3://lake/a").open().read() == b"x"
