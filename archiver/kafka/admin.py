@@ -231,15 +231,15 @@ class ClusterAdmin:
         while True:
             at = where
             try:
-                found = self._result(ask())
+                answer = self._result(ask())
             except KafkaException as error:
                 problem = error
             except TimeoutError as error:
                 raise BrokerUnavailable("The brokers don't answer in time", **where) from error
             else:
-                of_partitions = errors(found)
+                of_partitions = errors(answer)
                 if not of_partitions:
-                    return found
+                    return answer
                 partition, told = min(of_partitions.items(), key=lambda each: each[0])
                 problem, at = KafkaException(told), {**where, "partition": partition}
             if problem.args[0].code() not in _PASSING or time.monotonic() > deadline:
@@ -257,26 +257,26 @@ class ClusterAdmin:
 
     def _failure(self) -> KafkaError | None:
         """Why brokers can't be reached: a refused login first, else the latest reason."""
-        reasons = [each for each in self._failures if each.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
-        refused = [each for each in reasons if each.code() == KafkaError._AUTHENTICATION]  # noqa: SLF001
+        reasons = [error for error in self._failures if error.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
+        refused = [error for error in reasons if error.code() == KafkaError._AUTHENTICATION]  # noqa: SLF001
         return next(reversed(refused or reasons), None)
 
     def _explain(self, error: KafkaException, right: str, where: Mapping[str, Any]) -> NoReturn:
-        told: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
-        if told.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
-            refused: ProtocolError = SaslAuthenticationFailedError(told.str())
+        reason: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+        if reason.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
+            refused: ProtocolError = SaslAuthenticationFailedError(reason.str())
             raise explain(self._identity.explain(refused) if self._identity else refused, **where) from error
-        if told.code() == KafkaError._TIMED_OUT:  # noqa: SLF001
-            told = self._failure() or told
-        if told.code() in _DENIED:
-            raise AccessDenied(f"The broker refuses: {told.str()}. Give the principal {right}", **where) from error
-        if told.code() in _AWAY:
-            raise BrokerUnavailable(f"No broker answers: {told.str()}", **where) from error
-        if told.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
+        if reason.code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+            reason = self._failure() or reason
+        if reason.code() in _DENIED:
+            raise AccessDenied(f"The broker refuses: {reason.str()}. Give the principal {right}", **where) from error
+        if reason.code() in _AWAY:
+            raise BrokerUnavailable(f"No broker answers: {reason.str()}", **where) from error
+        if reason.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
             raise UnknownTopic("The topic does not exist, or the principal may not DESCRIBE it", **where) from error
-        if told.code() in _OF_MEMBERS:
+        if reason.code() in _OF_MEMBERS:
             raise SourceError(_HAS_MEMBERS, **where) from error
-        raise SourceError(f"The broker answers: {told.str()}", **where) from error
+        raise SourceError(f"The broker answers: {reason.str()}", **where) from error
 
 
 def _usable(tokens: CallbackTokens) -> CallbackTokens:

@@ -42,7 +42,7 @@ class MskLoginFailed(SaslAuthenticationFailedError):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MskIdentity:
-    """Who logs in: the credentials of a session, and the region that signatures name."""
+    """The credentials of a session, and the region that signatures name."""
 
     region: str
     session: Session
@@ -88,7 +88,7 @@ class MskIdentity:
 
 
 class _Login(SaslMechanismAwsMskIam):  # type: ignore[misc]
-    """kafka-python's mechanism with the archiver's session. By itself it makes a session for each connection."""
+    """kafka-python's mechanism with the archiver's session. kafka-python makes a session for each connection."""
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
@@ -151,8 +151,8 @@ def _region(servers: Iterable[str], option: str | None, session: Session) -> str
     named = {match[1].lower() for server in servers if (match := _REGION_IN_HOST.search(server))}
     if option is not None and named - {option}:
         raise ConfigError(
-            f"{REGION} is {option}, but the brokers' names say {', '.join(sorted(named))}. MSK takes signatures of its"
-            f" own region only: drop {REGION}",
+            f"{REGION} is {option}, but the brokers' names say {', '.join(sorted(named))}. MSK takes signatures for"
+            f" the cluster's region only: drop {REGION}",
             option=REGION,
         )
     if len(named) > 1:

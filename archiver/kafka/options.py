@@ -247,7 +247,7 @@ class KafkaOptions(BaseModel):
         }
 
     def msk_identity(self) -> MskIdentity | None:
-        """Who logs in by IAM. Raises `ConfigError` if the region or the profile is unknown."""
+        """The identity that logs in by IAM. Raises `ConfigError` if the region or the profile is unknown."""
         if not self.uses_iam:
             return None
         return msk_identity(self.bootstrap_servers, region=self.aws_region, profile=self.aws_profile)

@@ -33,7 +33,7 @@ _REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
 """Statuses by which catalogs refuse staged creation. If they mean something else, they refuse the plain table too."""
 _FAILURES: Final = frozenset({500, 503})
 _UNSUPPORTED: Final = re.compile(r"Unsupported|NotImplemented|not (?:supported|implemented)", re.IGNORECASE)
-"""What is in the text of a catalog's failure if it doesn't map the refusal of its own to a status."""
+"""The error's text when a catalog doesn't map its refusal to a status."""
 
 
 class Definition(Protocol):

@@ -165,11 +165,11 @@ def test_check_names_the_problem(stack: Stack, tmp_path: Path, name: str) -> Non
         config = stack.config(world.topics or {stack.topic(): {}}, **world.sections)
         done = CliRunner().invoke(app, ["check", "--no-spark", "--config", str(config)])
     findings = json.loads(done.stdout)["checks"]
-    bad = [each for each in findings if each["outcome"] in {"failed", "warning"}]
+    bad = [finding for finding in findings if finding["outcome"] in {"failed", "warning"}]
     if path := os.environ.get("ARCHIVER_TEST_CHECK_OUTPUT"):
         with Path(path).open("a") as output:
             output.write(json.dumps({"world": name, "exit": done.exit_code, "findings": bad}) + "\n")
     text = json.dumps(findings)
-    assert done.exit_code == (1 if any(each["outcome"] == "failed" for each in bad) else 0)
+    assert done.exit_code == (1 if any(finding["outcome"] == "failed" for finding in bad) else 0)
     if expected is not None:
         assert re.search(expected, text), text

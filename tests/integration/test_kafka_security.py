@@ -142,7 +142,7 @@ def test_a_function_gives_tokens(
 
 @pytest.fixture
 def as_iam(monkeypatch: pytest.MonkeyPatch, broker: SecuredBroker, endpoint: TokenEndpoint) -> AsIam:
-    """Give this process the credentials of an account, and no others. Returns the options to log in with."""
+    """Replace this process's credentials by the account's. Returns the options to log in with."""
 
     def give(account: IamAccount) -> dict[str, str]:
         key, secret, region, token = account

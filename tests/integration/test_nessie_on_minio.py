@@ -93,7 +93,7 @@ def test_every_command_works(there: Stack, client: Minio) -> None:
     assert b"k3" not in seen
     assert b"large" in seen
     table = load_config(config).topic(topic).table.rpartition(".")[2]
-    names = [each.object_name for each in client.list_objects(BUCKET, recursive=True)]
+    names = [item.object_name for item in client.list_objects(BUCKET, recursive=True)]
     mine = [name for name in names if (table in name and not name.endswith(".metadata.json")) or topic in name]
     assert any(name.endswith(".parquet") for name in mine)
     assert any(name.endswith(".avro") for name in mine)

@@ -1,4 +1,4 @@
-"""Logins by IAM: the region that is signed for, where credentials come from, and what a reader is told to do."""
+"""Logins by IAM: the region that is signed for, the sources of credentials, and the advice in errors."""
 
 from __future__ import annotations
 

@@ -324,10 +324,10 @@ def test_a_refusal_is_not_tried_again(catalog: MemoryCatalog):
         AuthorizationExpiredError("419: expired"),
         CommitStateUnknownException("500: unknown"),
         RESTError("422: unprocessable"),
-        RESTError("418: a proxy of its own mind"),
+        RESTError("418: a proxy"),
     ],
 )
-def test_a_landed_commit_counts_whatever_its_answer(catalog: MemoryCatalog, answer: Exception):
+def test_a_landed_commit_counts_after_any_answer(catalog: MemoryCatalog, answer: Exception):
     def land(attempt: Attempt) -> None:
         catalog.apply(attempt)
         raise answer

@@ -1,4 +1,4 @@
-"""Project Nessie, a REST catalog that others wrote: fetched from Maven Central once (245 MB), ready in 8 to 23 s.
+"""Project Nessie's REST catalog: fetched from Maven Central once (245 MB), ready in 8 to 23 s.
 
 It keeps tables in memory, and vends no credentials: clients have their own. Needs Java 21.
 """
@@ -30,11 +30,11 @@ _S3 = "nessie.catalog.service.s3.default-options"
 
 @contextmanager
 def nessie(stack: Stack, scratch: Path, server: MinioServer, store: Store) -> Iterator[Stack]:
-    """The stack with a Nessie whose warehouse is in the bucket. It has the server's keys, and clients those of `store`.
+    """The stack with a Nessie whose warehouse is in the bucket. Clients have the keys of `store`.
 
-    Its settings are those of projectnessie.org/nessie-latest/configuration.
+    Settings: projectnessie.org/nessie-latest/configuration.
     """
-    java = max((each for each in installed() if each.major >= _OLDEST_JAVA), key=lambda each: each.major, default=None)
+    java = max((java for java in installed() if java.major >= _OLDEST_JAVA), key=lambda java: java.major, default=None)
     if java is None:
         pytest.skip(f"Nessie {VERSION} needs Java {_OLDEST_JAVA}, and there is none")
     ports = choose(["nessie", "nessie-management"])

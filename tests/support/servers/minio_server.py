@@ -24,7 +24,7 @@ MODULE = "github.com/minio/minio"
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 REGION = "us-east-1"
 KMS_KEY = "lake-key"
-"""The one key of its key service."""
+"""The only key of its key service."""
 SECONDS = 15.0
 """How long the client waits for an answer. By itself it waits five minutes, six times."""
 
@@ -57,7 +57,10 @@ class MinioServer:
         )
         key, secret = f"key{secrets.token_hex(8)}", secrets.token_hex(16)
         allowed = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
-        policy = {"Version": "2012-10-17", "Statement": [allowed, *({"Effect": "Deny", **each} for each in denials)]}
+        policy = {
+            "Version": "2012-10-17",
+            "Statement": [allowed, *({"Effect": "Deny", **denial} for denial in denials)],
+        }
         admin.add_service_account(access_key=key, secret_key=secret, policy=policy)
         return MinioServer(endpoint=self.endpoint, access_key=key, secret_key=secret)
 

@@ -1,6 +1,6 @@
 """AWS's Security Token Service in small: it gives out keys for roles, and records who requested which.
 
-The answers are those of docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and
+Its answers: docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and
 API_AssumeRoleWithWebIdentity.html.
 """
 

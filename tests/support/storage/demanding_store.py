@@ -2,7 +2,7 @@
 
 It keeps what each object was written with. It doesn't check signatures. Its refusals are AWS's
 (docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html, "Requiring server-side encryption") and, for
-checksums, those of aws/aws-sdk-js-v3#6810 (501), rustfs/rustfs#3506 (500) and R2's list of headers that it does not
+checksums, see aws/aws-sdk-js-v3#6810 (501), rustfs/rustfs#3506 (500) and R2's list of headers that it does not
 implement (developers.cloudflare.com/r2/api/s3/api).
 """
 
