@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from archiver.errors import AccessDenied, ConfigError
-from archiver.kafka import msk_iam
+from archiver.kafka import BrokerClient, msk_iam
 from archiver.kafka.admin import ClusterAdmin
 from archiver.kafka.msk_iam import MskIdentity, MskLoginFailed, msk_identity, msk_tokens
 from archiver.kafka.options import parse_kafka_options
@@ -173,3 +173,8 @@ def test_a_refusal_says_who_was_refused() -> None:
 def test_the_admin_client_names_missing_credentials() -> None:
     with pytest.raises(AccessDenied, match="The login by IAM failed: there are no AWS credentials here"):
         ClusterAdmin(OPTIONS)
+
+
+def test_missing_credentials_are_named_before_a_connection() -> None:
+    with pytest.raises(AccessDenied, match="The login by IAM failed: there are no AWS credentials here"):
+        BrokerClient(OPTIONS)
