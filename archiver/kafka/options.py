@@ -1,7 +1,6 @@
-"""The `[kafka]` options, under librdkafka's names: checked, and translated for the connection library.
+"""The `[kafka]` options by librdkafka's names, checked and translated.
 
-Options without an effect here are refused by name, not ignored: to drop an `ssl.*` line would be a security hole, and
-to drop a `group.id` would be a misunderstanding. No message and no `repr` shows a secret.
+Options without effect are refused: ignored `ssl.*` lines would be a security hole. Secrets are never shown.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 
 
 class KafkaOptions(BaseModel):
-    """Checked options of a connection. Times are in ms, sizes in bytes. They pickle, so that tasks can carry them."""
+    """Checked options, times in ms and sizes in bytes. Picklable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=False)
 
@@ -209,12 +208,10 @@ class KafkaOptions(BaseModel):
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether connections authenticate by SASL."""
         return self.security_protocol.startswith("sasl")
 
     @property
     def uses_tls(self) -> bool:
-        """Whether connections are encrypted."""
         return self.security_protocol.endswith("ssl")
 
     @property
@@ -292,7 +289,7 @@ class KafkaOptions(BaseModel):
 
 
 def parse_kafka_options(options: Mapping[str, str]) -> KafkaOptions:
-    """Check options under librdkafka's names. Raises a `ConfigError` that names all that are wrong or not supported."""
+    """Check options. Raises a ConfigError that names all wrong or unsupported ones."""
     plain = dict(options)
     for alias, name in _ALIASES.items():
         if alias in plain:

@@ -29,8 +29,6 @@ DENY = (
 
 @dataclass(slots=True)
 class StoredObject:
-    """An object's bytes, and the headers of the request that created it."""
-
     data: bytes
     headers: dict[str, str]
     parts: int = 0
@@ -38,7 +36,7 @@ class StoredObject:
 
 @dataclass(slots=True)
 class Demands:
-    """What the store refuses: writes without this encryption, and requests with a checksum (by this status)."""
+    """Refused: writes without this encryption, and requests with a checksum (by this status)."""
 
     encryption: str | None = None
     kms_key: str | None = None
@@ -67,7 +65,6 @@ class DemandingStore(ThreadingHTTPServer):
 
     @property
     def properties(self) -> dict[str, str]:
-        """FileIO properties."""
         return {
             "s3.endpoint": f"http://127.0.0.1:{self.server_port}",
             "s3.access-key-id": "key",
@@ -189,6 +186,5 @@ _CHECKSUM_HEADERS = ("x-amz-sdk-checksum-algorithm", "x-amz-trailer")
 
 @contextmanager
 def demanding_store(demands: Demands) -> Iterator[DemandingStore]:
-    """A running store."""
     with serving(DemandingStore(demands)) as store:
         yield store
