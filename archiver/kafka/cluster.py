@@ -130,7 +130,7 @@ class Cluster:
                 except KafkaError as error:
                     self._give_up_unless_transient(error, broker.node_id)
                     address = self.address(broker.node_id)
-                    # The last attempt may fail only because time is up: then an earlier one tells more.
+                    # The last attempt may fail only because time is up: then an earlier one says more.
                     is_late = isinstance(error, KafkaTimeoutError) or time.monotonic() >= until
                     if address not in reasons or not is_late:
                         reasons[address] = str(error)
