@@ -37,8 +37,7 @@ _UNSUPPORTED: Final = re.compile(r"Unsupported|NotImplemented|not (?:supported|i
 
 class Definition(Protocol):
     @property
-    def schema(self) -> Schema:
-        ...
+    def schema(self) -> Schema: ...
 
     def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
         """The updates that create the table from the catalog's proposal."""
@@ -50,16 +49,14 @@ class Definition(Protocol):
 class CommittingCatalog(Protocol):
     """The part of `BoundedRestCatalog` that makes tables."""
 
-    def create_table_transaction(self, identifier: str, schema: Schema) -> Any:
-        ...
+    def create_table_transaction(self, identifier: str, schema: Schema) -> Any: ...
 
     def create_table(self, identifier: str, schema: Schema) -> Table:
         """Make a table at once, with the catalog's field ids."""
 
     def send_commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
-    ) -> object:
-        ...
+    ) -> object: ...
 
 
 def create_table(
