@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Self
 
@@ -15,15 +16,20 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from kafka.errors import KafkaError as ProtocolError
+from kafka.errors import SaslAuthenticationFailedError
 
 from archiver.errors import AccessDenied, BrokerUnavailable, ConfigError, SourceError, UnknownTopic
 from archiver.kafka.group_offsets import CommittedOffset
+from archiver.kafka.msk_iam import PROFILE, REGION
 from archiver.kafka.options import parse_kafka_options
-from archiver.kafka.token_callback import PROVIDER
+from archiver.kafka.protocol_errors import explain
+from archiver.kafka.token_callback import PROVIDER, CallbackTokens
 
 _CONSUMER_OPTIONS: Final = ("fetch.", "isolation.level")
-_CALLBACK_OPTIONS: Final = (PROVIDER, "sasl.oauthbearer.extensions")
-"""Options that librdkafka doesn't have, or gets from the callback."""
+_MECHANISM: Final = "sasl.mechanism"
+_CALLBACK_OPTIONS: Final = (PROVIDER, REGION, PROFILE, _MECHANISM, "sasl.mechanisms", "sasl.oauthbearer.extensions")
+"""Options that librdkafka doesn't have, or gets with the callback."""
 _DEFAULT_COPIES: Final = -1
 
 _DENIED: Final = (
@@ -38,7 +44,14 @@ _PASSING: Final = (
     KafkaError.NOT_COORDINATOR,
 )
 _PAUSE: Final = 0.3
-_AWAY: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)  # noqa: SLF001
+_LOOK: Final = 0.05
+_AWAY: Final = (
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._SSL,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+)
 _STATES: Final = {
     ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
     ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
@@ -81,11 +94,14 @@ class ClusterAdmin:
         own: dict[str, Any] = {name: value for name, value in options.items() if not name.startswith(_CONSUMER_OPTIONS)}
         if (tokens := checked.token_callback()) is not None:
             own = {name: value for name, value in own.items() if name not in _CALLBACK_OPTIONS}
-            own["oauth_cb"] = tokens.oauth_cb
+            own |= {_MECHANISM: "OAUTHBEARER", "oauth_cb": _usable(tokens).oauth_cb}
+        self._identity = checked.msk_identity()
         self._seconds = checked.request_timeout / 1000
+        self._failures: list[KafkaError] = []
         try:
             # silent: what matters comes back as an error
-            self._client: Any = AdminClient({**own, "log_level": 0})
+            own |= {"log_level": 0, "error_cb": self._failures.append}
+            self._client: Any = AdminClient(own)
         except KafkaException as error:
             raise ConfigError(f"librdkafka refuses an option of [kafka]: {error.args[0].str()}") from error
 
@@ -202,33 +218,61 @@ class ClusterAdmin:
         while True:
             at = where
             try:
-                found = ask().result(self._seconds + 5)
+                answer = self._result(ask())
             except KafkaException as error:
                 problem = error
             except TimeoutError as error:
                 raise BrokerUnavailable("The brokers don't answer in time", **where) from error
             else:
-                of_partitions = errors(found)
+                of_partitions = errors(answer)
                 if not of_partitions:
-                    return found
+                    return answer
                 partition, told = min(of_partitions.items(), key=lambda each: each[0])
                 problem, at = KafkaException(told), {**where, "partition": partition}
             if problem.args[0].code() not in _PASSING or time.monotonic() > deadline:
                 self._explain(problem, right, at)
             time.sleep(_PAUSE)
 
-    @staticmethod
-    def _explain(error: KafkaException, right: str, where: Mapping[str, Any]) -> NoReturn:
-        told: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
-        if told.code() in _DENIED:
-            raise AccessDenied(f"The broker refuses: {told.str()}. Give the principal {right}", **where) from error
-        if told.code() in _AWAY:
-            raise BrokerUnavailable(f"No broker answers: {told.str()}", **where) from error
-        if told.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
+    def _result(self, future: Future[Any]) -> Any:
+        """Wait for an answer. Raises KafkaException once a login is refused; librdkafka would repeat it."""
+        deadline = time.monotonic() + self._seconds + 5
+        while not future.done() and time.monotonic() < deadline:
+            self._client.poll(_LOOK)
+            if (failure := self._failure()) is not None and failure.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
+                raise KafkaException(failure)
+        return future.result(0)
+
+    def _failure(self) -> KafkaError | None:
+        """Why brokers can't be reached: a refused login first, else the latest reason."""
+        reasons = [error for error in self._failures if error.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
+        refused = [error for error in reasons if error.code() == KafkaError._AUTHENTICATION]  # noqa: SLF001
+        return next(reversed(refused or reasons), None)
+
+    def _explain(self, error: KafkaException, right: str, where: Mapping[str, Any]) -> NoReturn:
+        reason: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+        if reason.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
+            refused: ProtocolError = SaslAuthenticationFailedError(reason.str())
+            raise explain(self._identity.explain(refused) if self._identity else refused, **where) from error
+        if reason.code() == KafkaError._TIMED_OUT:  # noqa: SLF001
+            reason = self._failure() or reason
+        if reason.code() in _DENIED:
+            raise AccessDenied(f"The broker refuses: {reason.str()}. Give the principal {right}", **where) from error
+        if reason.code() in _AWAY:
+            raise BrokerUnavailable(f"No broker answers: {reason.str()}", **where) from error
+        if reason.code() in {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}:  # noqa: SLF001
             raise UnknownTopic("The topic does not exist, or the principal may not DESCRIBE it", **where) from error
-        if told.code() in _OF_MEMBERS:
+        if reason.code() in _OF_MEMBERS:
             raise SourceError(_HAS_MEMBERS, **where) from error
-        raise SourceError(f"The broker answers: {told.str()}", **where) from error
+        raise SourceError(f"The broker answers: {reason.str()}", **where) from error
+
+
+def _usable(tokens: CallbackTokens) -> CallbackTokens:
+    """Return the tokens once there is one. librdkafka would report a callback's error as silent brokers."""
+    try:
+        tokens.dated_token()
+    except ProtocolError as error:
+        raise explain(error) from error
+    return tokens
 
 
 def _state(found: ConsumerGroupState) -> str:

@@ -11,14 +11,23 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
-from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, MetadataEmptyBrokerList
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    MetadataEmptyBrokerList,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from archiver.errors import BrokerUnavailable
+from archiver.kafka.msk_iam import MskIdentity
 from archiver.kafka.options import KafkaOptions
 from archiver.kafka.protocol_errors import explain, is_transient, refuses_credentials
 from archiver.kafka.sockets import SCHEME
@@ -44,6 +53,10 @@ class Cluster:
     def __init__(self, options: KafkaOptions) -> None:
         self.options = options
         configuration = options.client_configuration()
+        provider = configuration["sasl_oauth_token_provider"]
+        self._identity = provider if isinstance(provider, MskIdentity) else None
+        if self._identity is not None:
+            _check_identity(self._identity)
         # no warnings about slow steps: only this client uses the loop, and one step reads a whole response
         self._net = NetworkSelector(client_id=options.client_id, slow_task_threshold_secs=0)
         self._manager = KafkaConnectionManager(self._net, proxy_url=f"{SCHEME}://", **configuration)
@@ -164,6 +177,8 @@ class Cluster:
                 self._manager.reset_backoff(node)
                 return await self._connection(node, deadline, older)
             raise error if isinstance(error, KafkaConnectionError) else KafkaConnectionError(str(error)) from error
+        except (SaslAuthenticationFailedError, UnsupportedSaslMechanismError) as error:
+            raise error if self._identity is None else self._identity.explain(error) from error
         self._api_versions = version
         return connection
 
@@ -171,6 +186,15 @@ class Cluster:
         wait = max(self._not_before.pop(node, 0) - time.monotonic(), self._manager.connection_delay(node))
         if wait > 0:
             await self._net.sleep(wait)
+
+
+def _check_identity(identity: MskIdentity) -> None:
+    """Raise AccessDenied before any connection if there are no credentials. If AWS is silent, logins try again."""
+    try:
+        with suppress(KafkaConnectionError):
+            identity.credentials()
+    except KafkaError as error:
+        raise explain(error) from error
 
 
 def _older(connection: Any, version: int | None) -> int | None:

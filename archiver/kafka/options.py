@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 
 from archiver.config.mistakes import sentence
 from archiver.errors import ConfigError
+from archiver.kafka.msk_iam import MECHANISM, PROFILE, REGION, MskIdentity, msk_identity, msk_tokens
 from archiver.kafka.oauth import OidcClient, OidcTokens, parse_extensions, tokens_of
 from archiver.kafka.tls import tls_context
 from archiver.kafka.token_callback import PROVIDER, CallbackTokens, callback_tokens
@@ -35,7 +36,7 @@ _HINTS: Final = {
     "max.partition.fetch.bytes": "set fetch.max.bytes: a fetch asks for one partition",
     "fetch.message.max.bytes": "set fetch.max.bytes: a fetch asks for one partition",
     "metadata.broker.list": "set bootstrap.servers",
-    "sasl.kerberos.": "supported are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 and OAUTHBEARER",
+    "sasl.kerberos.": "supported are PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER and AWS_MSK_IAM",
     "sasl.oauthbearer.": (
         "tokens come by client credentials from sasl.oauthbearer.token.endpoint.url, or from sasl.token.provider"
     ),
@@ -72,7 +73,7 @@ def _extensions(value: str | None) -> str | None:
     return value
 
 
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"]
 Milliseconds = Annotated[int, Field(ge=1, le=3_600_000)]
 Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 
@@ -120,6 +121,13 @@ class KafkaOptions(BaseModel):
         pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$",
         description="a function: write MODULE:FUNCTION",
     )
+    aws_region: str | None = Field(
+        default=None,
+        alias=REGION,
+        pattern=r"^[a-z]+(-[a-z]+)+-\d+$",
+        description="an AWS region, such as eu-west-1",
+    )
+    aws_profile: str | None = Field(default=None, alias=PROFILE, min_length=1)
     https_ca_location: str | None = Field(default=None, alias="https.ca.location")
     ssl_ca_location: str | None = Field(default=None, alias="ssl.ca.location")
     ssl_certificate_location: str | None = Field(default=None, alias="ssl.certificate.location")
@@ -156,9 +164,10 @@ class KafkaOptions(BaseModel):
         }
         extensions: dict[str, object] = {"sasl.oauthbearer.extensions": self.oauth_extensions}
         function: dict[str, object] = {PROVIDER: self.token_provider}
+        iam: dict[str, object] = {REGION: self.aws_region, PROFILE: self.aws_profile}
         by_token = self.sasl_mechanism == "OAUTHBEARER"
         by_function = by_token and self.token_provider is not None
-        identity = function if by_function else oauth if by_token else password
+        identity = function if by_function else oauth if by_token else {} if self.uses_iam else password
         sasl: dict[str, object] = {"sasl.mechanism": self.sasl_mechanism, **identity}
         tls: dict[str, object] = {
             "ssl.ca.location": self.ssl_ca_location,
@@ -169,9 +178,12 @@ class KafkaOptions(BaseModel):
         missing = [name for name, value in sasl.items() if value is None]
         if self.uses_sasl and missing:
             raise ValueError(f"security.protocol {self.security_protocol} needs {', '.join(missing)}")
+        if self.uses_iam and self.security_protocol == "sasl_plaintext":
+            raise ValueError(f"sasl.mechanism {MECHANISM} needs security.protocol sasl_ssl")
         unused = password if by_token else oauth | optional | extensions | function
         unused |= oauth | optional if by_function else {}
-        unused |= {} if self.uses_sasl else sasl | optional | extensions
+        unused |= password if self.uses_iam else iam
+        unused |= {} if self.uses_sasl else sasl | optional | extensions | iam
         unused |= {} if self.uses_tls else tls
         if idle := [name for name, value in unused.items() if value is not None]:
             beside = f" and {PROVIDER}" if by_function and self.uses_sasl else ""
@@ -202,8 +214,16 @@ class KafkaOptions(BaseModel):
     def uses_tls(self) -> bool:
         return self.security_protocol.endswith("ssl")
 
+    @property
+    def uses_iam(self) -> bool:
+        """Whether connections authenticate to Amazon MSK by IAM."""
+        return self.sasl_mechanism == MECHANISM
+
     def client_configuration(self) -> dict[str, Any]:
-        """Return kafka-python's options. Raises ConfigError if a certificate or key can't be read."""
+        """The same options as kafka-python takes them.
+
+        Raises `ConfigError` if a certificate or key can't be read, or an identity of AWS isn't whole.
+        """
         return {
             "bootstrap_servers": list(self.bootstrap_servers),
             "client_id": self.client_id,
@@ -223,11 +243,24 @@ class KafkaOptions(BaseModel):
             "receive_message_max_bytes": self.receive_bytes,
         }
 
+    def msk_identity(self) -> MskIdentity | None:
+        """The identity that logs in by IAM. Raises `ConfigError` if the region or the profile is unknown."""
+        if not self.uses_iam:
+            return None
+        return msk_identity(self.bootstrap_servers, region=self.aws_region, profile=self.aws_profile)
+
     def token_callback(self) -> CallbackTokens | None:
-        """Return the tokens of `sasl.token.provider`. Raises ConfigError for an unknown function."""
+        """The tokens that librdkafka gets by a callback: of `sasl.token.provider`, or for IAM.
+
+        Raises `ConfigError` if there is no such function, or as `msk_identity` does.
+        """
+        if (identity := self.msk_identity()) is not None:
+            return msk_tokens(identity)
         return None if self.token_provider is None else callback_tokens(self.token_provider, self.oauth_extensions)
 
-    def _tokens(self) -> OidcTokens | CallbackTokens | None:
+    def _tokens(self) -> OidcTokens | CallbackTokens | MskIdentity | None:
+        if self.uses_iam:
+            return self.msk_identity()
         if self.token_provider is not None:
             return self.token_callback()
         if self.oauth_endpoint is None or self.oauth_client_id is None or self.oauth_client_secret is None:

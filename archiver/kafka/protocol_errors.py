@@ -19,6 +19,7 @@ from archiver.errors import (
     SourceError,
     UnknownTopic,
 )
+from archiver.kafka.msk_iam import MskLoginFailed
 from archiver.kafka.options import KafkaOptions
 
 Answer = TypeVar("Answer")
@@ -58,6 +59,8 @@ def refuses_credentials(error: BaseException) -> bool:
 
 
 def _refusal(error: kafka.KafkaError) -> str:
+    if isinstance(error, MskLoginFailed):
+        return f"The login by IAM failed: {error.args[0]}"
     if isinstance(error, kafka.IllegalSaslStateError | kafka.SecurityDisabledError):
         return (
             f"The broker takes no login on this listener: {error}. Check security.protocol and the port in [kafka]: a"

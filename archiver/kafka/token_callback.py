@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
+from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from archiver.errors import ConfigError
@@ -66,6 +66,8 @@ class CallbackTokens(AbstractTokenProvider):  # type: ignore[misc]
     def _call(self) -> tuple[str, float]:
         try:
             answer = self._function()
+        except KafkaError:  # it says itself what is wrong
+            raise
         except Exception as error:
             raise KafkaConnectionError(
                 f"{PROVIDER}: {self._name} raised {type(error).__name__}. Call it on this machine to see why"

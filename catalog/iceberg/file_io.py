@@ -26,7 +26,7 @@ from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 from pyiceberg.utils.properties import get_first_property_value
 
-from catalog.iceberg.store_settings import WriteHeaders
+from catalog.iceberg.store_settings import WriteHeaders, check_store_location
 
 if TYPE_CHECKING:
     from catalog.iceberg.s3_writer import S3Writer
@@ -42,6 +42,12 @@ _PLACE: Final = re.compile(r"^(?P<container>[^@]*)@(?P<account>[^.]+)")
 
 class S3FileIO(PyArrowFileIO):
     """Objects in S3, by a shared client, and an `S3Writer` for encryption or `s3.checksums`."""
+
+    @staticmethod
+    def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
+        """Return scheme, bucket, and the path that begins with the bucket. Raises StoreSettingError for an ARN."""
+        check_store_location(location)
+        return PyArrowFileIO.parse_location(location, properties)
 
     def new_output(self, location: str) -> PyArrowFile:
         file = super().new_output(location)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any, Final, cast
 
 import obstore
@@ -12,6 +12,8 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 from pyiceberg.io import (
     AWS_ACCESS_KEY_ID,
+    AWS_ROLE_ARN,
+    AWS_ROLE_SESSION_NAME,
     AWS_SECRET_ACCESS_KEY,
     AWS_SESSION_TOKEN,
     S3_ACCESS_KEY_ID,
@@ -20,6 +22,8 @@ from pyiceberg.io import (
     S3_FORCE_VIRTUAL_ADDRESSING,
     S3_PROXY_URI,
     S3_REQUEST_TIMEOUT,
+    S3_ROLE_ARN,
+    S3_ROLE_SESSION_NAME,
     S3_SECRET_ACCESS_KEY,
     S3_SESSION_TOKEN,
     OutputStream,
@@ -36,6 +40,7 @@ _RETRIES: Final = 2
 _RETRY_SECONDS: Final = 60.0
 _SILENCE_SECONDS: Final = 30.0
 _CONNECT_SECONDS: Final = 10.0
+_SESSION: Final = "archiver"
 
 
 class S3Writer:
@@ -96,7 +101,7 @@ def _store(properties: Mapping[str, Any], bucket: str, region: str) -> S3Store:
         virtual_hosted_style_request=property_as_bool(dict(properties), S3_FORCE_VIRTUAL_ADDRESSING, endpoint is None),
         **({} if endpoint is None else {"endpoint": _with_bucket(str(endpoint), bucket, properties)}),
         **encryption,
-        **_credentials(properties),
+        **_credentials(properties, region),
         client_options=_client(properties),
         retry_config={"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)},
     )
@@ -110,9 +115,12 @@ def _with_bucket(endpoint: str, bucket: str, properties: Mapping[str, Any]) -> s
     return f"{scheme}{separator}{bucket}.{host}" if separator else f"https://{bucket}.{endpoint}"
 
 
-def _credentials(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _credentials(properties: Mapping[str, Any], region: str) -> dict[str, Any]:
     """The given keys, without a token from the environment. None: the client searches for some."""
     texts = dict(properties)
+    if role := get_first_property_value(texts, S3_ROLE_ARN, AWS_ROLE_ARN):
+        name = get_first_property_value(texts, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
+        return {"credential_provider": _role(str(role), str(name or _SESSION), region)}
     key = get_first_property_value(texts, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID)
     secret = get_first_property_value(texts, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY)
     if not key or not secret:
@@ -124,6 +132,21 @@ def _credentials(properties: Mapping[str, Any]) -> dict[str, Any]:
         "expires_at": None,
     }
     return {"credential_provider": lambda: given}
+
+
+def _role(role: str, session_name: str, region: str) -> Callable[[], Any]:
+    """Give keys of an assumed role. The client requests new ones before they expire."""
+    import boto3  # only roles need it
+    from obstore.auth.boto3 import StsCredentialProvider
+
+    session = boto3.Session(region_name=region)
+    request = StsCredentialProvider(session, RoleArn=role, RoleSessionName=session_name)
+
+    def keys() -> dict[str, Any]:
+        given: dict[str, Any] = dict(request())
+        return given | {"expires_at": given["expires_at"].astimezone(UTC)}  # obstore takes no other class of UTC
+
+    return keys
 
 
 def _client(properties: Mapping[str, Any]) -> dict[str, Any]:

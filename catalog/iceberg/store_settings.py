@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any, Final, Self
 
 SSE_TYPE: Final = "s3.sse.type"
@@ -20,7 +21,11 @@ PY_IO_IMPL: Final = "py-io-impl"
 _SCHEMES: Final = re.compile(r"^(s3|client|adls|gcs|gs|oss|hdfs|abfs|wasb)\.")
 _ALGORITHMS: Final = {"none": None, "s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 """What each `s3.sse.type` is in the header of a request."""
-_SEARCHED: Final = ("s3.role-arn", "client.role-arn", "s3.retry-strategy-impl", "s3.anonymous")
+_ARN: Final = re.compile(r"^s3[an]?://arn:")
+_KEYS: Final = ("s3.access-key-id", "client.access-key-id")
+_ROLES: Final = ("s3.role-arn", "client.role-arn")
+_BY_ALIAS: Final = "write the access point's alias (…-s3alias) in the place of the bucket, in all locations"
+_SEARCHED: Final = ("s3.retry-strategy-impl", "s3.anonymous")
 """Settings that only pyarrow's client has. The writer with headers can't take their place."""
 
 KNOWN: Final = frozenset(
@@ -48,6 +53,12 @@ _INSTEAD: Final = {
     "s3.profile-name": "set AWS_PROFILE in the environment of the archiver and of Spark's workers",
     "s3.checksum-enabled": f'set `{CHECKSUMS}` to "{WHEN_REQUIRED}" to send none',
     "s3.signer": "requests can't be signed by the catalog: have it vend credentials, or give keys",
+    "s3.access-points": f"for an access point, {_BY_ALIAS}",
+    "s3.use-arn-region-enabled": f"for an access point, {_BY_ALIAS}",
+    "s3.multi-region-access-points-enabled": "multi-region access points need another signature, and are not supported",
+    "client.assume-role": "for a role, set `s3.role-arn` and `s3.role-session-name`",
+    "client.factory": "for a role, set `s3.role-arn` and `s3.role-session-name`",
+    "client.credentials-provider": "without keys, the environment, a web identity or the machine's role gives them",
     "s3.remote-signing-enabled": "requests can't be signed by the catalog: have it vend credentials, or give keys",
 }
 
@@ -106,22 +117,50 @@ def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> Non
             raise StoreSettingError(f"{prefix}{name} has no effect here: {_instead(name)}")
     try:
         headers = WriteHeaders.of(properties)
+        _check_role(properties)
+        check_store_location(str(properties.get("warehouse", "")))
     except StoreSettingError as error:
         raise StoreSettingError(f"{prefix}{error}") from None
     if headers.are_usual:
         return
-    for name in _SEARCHED:
-        if name in properties:
-            cause = SSE_TYPE if headers.algorithm else CHECKSUMS
-            raise StoreSettingError(
-                f"{prefix}{name} can't be used with `{cause}`: give keys, have the catalog vend credentials, or use the"
-                " role of the machine (web identity, container, instance)"
-            )
+    _check_second_client(properties, SSE_TYPE if headers.algorithm else CHECKSUMS, prefix)
+
+
+def _check_second_client(properties: Mapping[str, str], cause: str, prefix: str) -> None:
+    """Refuse what the client that writes with headers can't do. `cause` is the setting that chose it."""
+    role = next((name for name in _ROLES if properties.get(name)), None)
+    if role is not None and find_spec("boto3") is None:
+        raise StoreSettingError(
+            f"{prefix}{role} beside `{cause}` needs boto3: pip install 'kafka-iceberg-archiver[aws]', here and on"
+            " Spark's workers"
+        )
+    if name := next((name for name in _SEARCHED if name in properties), None):
+        raise StoreSettingError(
+            f"{prefix}{name} can't be used with `{cause}`: give keys, have the catalog vend credentials, or use the"
+            " role of the machine (web identity, container, instance)"
+        )
+
+
+def _check_role(properties: Mapping[str, str]) -> None:
+    role = next((name for name in _ROLES if properties.get(name)), None)
+    key = next((name for name in _KEYS if properties.get(name)), None)
+    if role is not None and key is not None:
+        raise StoreSettingError(
+            f"{role} can't be used with `{key}`: the client assumes roles with the credentials that it finds. Give the"
+            " key in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, also on Spark's workers, or leave the role out"
+        )
+
+
+def check_store_location(location: str) -> None:
+    """Raise StoreSettingError for a bucket that is named by an ARN: clients would take another part for its name."""
+    if _ARN.match(location):
+        raise StoreSettingError(f"{location}: clients can't read an ARN in a location: {_BY_ALIAS}")
 
 
 def _instead(name: str) -> str:
-    if name in _INSTEAD:
-        return _INSTEAD[name]
+    for beginning, hint in _INSTEAD.items():
+        if name == beginning or name.startswith(f"{beginning}."):
+            return hint
     near = get_close_matches(name, KNOWN, n=1)
     return f"did you mean `{near[0]}`?" if near else "docs/stores.md lists the settings"
 

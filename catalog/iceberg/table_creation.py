@@ -6,6 +6,7 @@ commit, readers may see other field ids.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -29,6 +30,9 @@ from catalog.iceberg.properties import PREFIX
 
 _REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
 """Statuses by which catalogs refuse staged creation. If they mean something else, they refuse the plain table too."""
+_FAILURES: Final = frozenset({500, 503})
+_UNSUPPORTED: Final = re.compile(r"Unsupported|NotImplemented|not (?:supported|implemented)", re.IGNORECASE)
+"""The error's text when a catalog doesn't map its refusal to a status."""
 
 
 class Definition(Protocol):
@@ -76,8 +80,8 @@ def create_table(
 
 def refuses_staging(error: Exception) -> bool:
     """Whether the answer may mean that staged creation is unsupported."""
-    response = getattr(error.__cause__, "response", None)
-    return getattr(response, "status_code", None) in _REFUSALS
+    status = getattr(getattr(error.__cause__, "response", None), "status_code", None)
+    return status in _REFUSALS or (status in _FAILURES and bool(_UNSUPPORTED.search(str(error))))
 
 
 def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> None:

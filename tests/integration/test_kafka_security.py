@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
 
 from archiver.errors import AccessDenied, BrokerUnavailable
-from archiver.kafka import BrokerClient, PartitionFetcher
+from archiver.kafka import BrokerClient, PartitionFetcher, msk_iam
 from archiver.kafka.admin import ClusterAdmin
 from tests.support.archive.job_runs import archive_once
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka import token_functions
-from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
+from tests.support.kafka.secured_broker import IAM_ACCOUNT, IAM_SESSION, PASSWORD, USER, SecuredBroker, secured_broker
 from tests.support.servers.oidc_server import TokenEndpoint, token_endpoint
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
 RECORDS = 50
+IamAccount = tuple[str, str, str, str]
+AsIam = Callable[[IamAccount], dict[str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,10 @@ def options(broker: SecuredBroker, endpoint: TokenEndpoint, way: str) -> dict[st
                 "sasl.oauthbearer.scope": "kafka",
             },
         ),
+        "AWS_MSK_IAM": (
+            "IAM",
+            {"security.protocol": "sasl_ssl", "sasl.mechanism": way, "sasl.aws.region": IAM_ACCOUNT[2]} | trust,
+        ),
     }[way]
     return {"bootstrap.servers": broker.addresses[listener]} | more
 
@@ -104,6 +110,9 @@ def test_wrong_credentials_are_refused_at_once(
     with BrokerClient(options(broker, endpoint, way) | wrong) as client, pytest.raises(AccessDenied) as refused:
         client.describe([topic])
     assert PASSWORD not in str(refused.value)
+    if way != "OAUTHBEARER":
+        with ClusterAdmin(options(broker, endpoint, way) | wrong) as admin, pytest.raises(AccessDenied):
+            admin.topic_settings(topic)
 
 
 def test_a_token_that_the_broker_does_not_take_is_refused(
@@ -129,6 +138,58 @@ def test_a_function_gives_tokens(
     assert archive_once(stack.config({topic: {}}, kafka=asked), topic, engine=InlineEngine()).records == RECORDS
     with ClusterAdmin(asked) as admin:
         assert "retention.ms" in admin.topic_settings(topic)
+
+
+@pytest.fixture
+def as_iam(monkeypatch: pytest.MonkeyPatch, broker: SecuredBroker, endpoint: TokenEndpoint) -> AsIam:
+    """Replace this process's credentials by the account's. Returns the options to log in with."""
+
+    def give(account: IamAccount) -> dict[str, str]:
+        key, secret, region, token = account
+        for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+        if token != "-":
+            monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+        msk_iam._session.cache_clear()
+        return options(broker, endpoint, "AWS_MSK_IAM") | {"sasl.aws.region": region}
+
+    return give
+
+
+@pytest.mark.parametrize("account", [IAM_ACCOUNT, IAM_SESSION], ids=["key", "session"])
+def test_msk_iam_logs_in_both_clients(stack: Stack, topic: str, as_iam: AsIam, account: IamAccount) -> None:
+    """kafka-python by AWS_MSK_IAM, librdkafka by OAUTHBEARER; the broker checks both signatures."""
+    asked = as_iam(account)
+    assert archive_once(stack.config({topic: {}}, kafka=asked), topic, engine=InlineEngine()).records == RECORDS
+    with ClusterAdmin(asked) as admin:
+        assert "retention.ms" in admin.topic_settings(topic)
+
+
+@pytest.mark.parametrize(
+    ("account", "message"),
+    [
+        ((IAM_ACCOUNT[0], "wrong", "eu-west-1", "-"), r"MSK refuses access key AKIDARCHIVER \(from env\)"),
+        (("AKIDSTRANGER", "wrong", "eu-west-1", "-"), "that it may kafka-cluster:Connect"),
+        ((*IAM_SESSION[:3], "session of yesterday"), "its session is not over"),
+        ((*IAM_ACCOUNT[:2], "us-east-1", "-"), "in region us-east-1, .* that sasl.aws.region is the cluster's region"),
+    ],
+    ids=["secret", "key", "session", "region"],
+)
+def test_msk_refuses_other_signatures(topic: str, as_iam: AsIam, account: IamAccount, message: str) -> None:
+    asked = as_iam(account)
+    with BrokerClient(asked) as client, pytest.raises(AccessDenied, match=message) as refused:
+        client.describe([topic])
+    assert account[1] not in str(refused.value).split()
+    with ClusterAdmin(asked) as admin, pytest.raises(AccessDenied, match="MSK refuses access key"):
+        admin.topic_settings(topic)
+
+
+def test_a_listener_without_iam_is_named(broker: SecuredBroker, topic: str, as_iam: AsIam) -> None:
+    asked = as_iam(IAM_ACCOUNT) | {"bootstrap.servers": broker.addresses["SCRAMTLS"]}
+    with BrokerClient(asked) as client, pytest.raises(AccessDenied, match="MSK listens for them on port 9098"):
+        client.describe([topic])
 
 
 @pytest.mark.parametrize("missing", ["ssl.ca.location", "client certificate", "a stranger's certificate"])

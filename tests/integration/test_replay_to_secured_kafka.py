@@ -11,18 +11,19 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from archiver.cli.app import app
+from archiver.kafka import msk_iam
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.group_commits import commit, committed_by
-from tests.support.kafka.secured_broker import PASSWORD, USER, SecuredBroker, secured_broker
+from tests.support.kafka.secured_broker import IAM_ACCOUNT, PASSWORD, USER, SecuredBroker, secured_broker
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
 PARTITIONS = 2
 RECORDS = 400
-WAYS = ("SCRAM over TLS", "mutual TLS")
+WAYS = ("SCRAM over TLS", "mutual TLS", "AWS_MSK_IAM")
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,14 @@ def options(broker: SecuredBroker, way: str) -> dict[str, str]:
                 "sasl.password": PASSWORD,
                 "ssl.ca.location": str(files / "ca.pem"),
             }
+        case "AWS_MSK_IAM":
+            return {
+                "bootstrap.servers": broker.addresses["IAM"],
+                "security.protocol": "sasl_ssl",
+                "sasl.mechanism": way,
+                "sasl.aws.region": IAM_ACCOUNT[2],
+                "ssl.ca.location": str(files / "ca.pem"),
+            }
         case _:
             return {
                 "bootstrap.servers": broker.addresses["MUTUAL"],
@@ -79,6 +88,15 @@ def move(config: Path, topic: str, target: str, given: dict[str, str], *more: st
 
 def content(records: list[Seen]) -> list[tuple[object, ...]]:
     return [(each.partition, each.timestamp, each.key, each.value, each.headers) for each in records]
+
+
+@pytest.fixture(autouse=True)
+def _iam_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", IAM_ACCOUNT[0])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", IAM_ACCOUNT[1])
+    msk_iam._session.cache_clear()
 
 
 @pytest.mark.parametrize("way", WAYS)

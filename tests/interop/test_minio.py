@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from minio import Minio
 from minio.commonconfig import COMPLIANCE
-from minio.credentials import StaticProvider
-from minio.minioadmin import MinioAdmin
 from minio.objectlockconfig import DAYS, ObjectLockConfig
 from minio.versioningconfig import ENABLED, VersioningConfig
 
@@ -111,21 +109,7 @@ def test_where_versions_stay_an_orphan_is_hidden_and_not_gone(archived: Archived
 def test_who_may_not_delete_is_told_so_and_loses_nothing(stack: Stack, minio: MinioServer, tmp_path: Path) -> None:
     bucket = unique("kept").replace("_", "-")
     minio.client().make_bucket(bucket)
-    rights = {
-        "Version": "2012-10-17",
-        "Statement": [
-            {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]},
-            {"Effect": "Deny", "Action": ["s3:DeleteObject"], "Resource": [f"arn:aws:s3:::{bucket}/*"]},
-        ],
-    }
-    admin = MinioAdmin(
-        endpoint=minio.endpoint.removeprefix("http://"),
-        credentials=StaticProvider(minio.access_key, minio.secret_key),
-        secure=False,
-    )
-    key, secret = unique("key")[-20:], unique("secret")
-    admin.add_service_account(access_key=key, secret_key=secret, policy=rights)
-    server = MinioServer(endpoint=minio.endpoint, access_key=key, secret_key=secret)
+    server = minio.limited({"Action": ["s3:DeleteObject"], "Resource": [f"arn:aws:s3:::{bucket}/*"]})
     with java_catalog(stack, tmp_path, minio_store(server, bucket)) as judged:
         archived = Archived(judged, server, bucket)
         ((path, failure),) = archived.remove_orphans().topics[0].failures.items()

@@ -109,6 +109,9 @@ def test_two_topics_with_one_table_stop_at_start(tmp_path: Path) -> None:
         ("raw.{topic}", "raw.orders_eu"),
         ("{namespace}.eu.t_{topic}_{hash}", "kafka.eu.t_orders_eu_8bc6d77e"),
         ("lake.{hash}", "lake.8bc6d77e"),
+        ("{namespace}.{hash}_{topic}", "kafka.8bc6d77e_orders_eu"),
+        ("a.b.c.{topic}", "a.b.c.orders_eu"),
+        ("{namespace}.t{hash}", "kafka.t8bc6d77e"),
     ],
 )
 def test_a_pattern_names_tables_by_a_template(tmp_path: Path, template: str, table: str) -> None:

@@ -1,4 +1,7 @@
-"""The offset at which a log is readable again after a corrupt batch. The fake broker finds batches as Kafka does."""
+"""The offset at which a log is readable again after a corrupt batch.
+
+The fake broker finds batches as Kafka does: `OffsetIndex.lookup`, then `FileRecords.searchForOffsetFromPosition`.
+"""
 
 from __future__ import annotations
 
@@ -113,9 +116,13 @@ def test_three_fetches_one_of_them_on_a_new_connection() -> None:
         ("length, short", lambda log, at, size: struct.pack_into(">i", log.data, at + 8, 60)),
         ("length, negative", lambda log, at, size: struct.pack_into(">i", log.data, at + 8, -5)),
         ("length, beyond all", lambda log, at, size: struct.pack_into(">i", log.data, at + 8, 1 << 29)),
+        ("length, zero", lambda log, at, size: struct.pack_into(">i", log.data, at + 8, 0)),
         ("last offset, far", lambda log, at, size: struct.pack_into(">i", log.data, at + 23, 1 << 20)),
         ("last offset, inside", lambda log, at, size: struct.pack_into(">i", log.data, at + 23, 3)),
         ("magic", lambda log, at, size: log.data.__setitem__(at + 16, 9)),
+        ("attributes", lambda log, at, size: log.data.__setitem__(at + 22, log.data[at + 22] ^ 0x20)),
+        ("number of records", lambda log, at, size: struct.pack_into(">i", log.data, at + 57, 1 << 30)),
+        ("producer", lambda log, at, size: struct.pack_into(">q", log.data, at + 43, 7)),
         ("checksum", lambda log, at, size: log.data.__setitem__(at + 17, log.data[at + 17] ^ 8)),
     ],
 )

@@ -107,6 +107,9 @@ def test_records_that_compress_are_taken(lake: Lake, archive: Any) -> None:
         (NOW + 2 * HOUR, {"after": HOUR}, f"too far in the future: set its {AFTER_MAX} to {FOREVER}"),
         (253_402_214_400_000, {"after": HOUR}, "too far in the future"),
         (NOW + 2 * HOUR, {"after": HOUR, "before": DAY}, "too far in the future"),
+        (NOW - DAY - 1, {"before": DAY, "after": HOUR}, "too old"),
+        (NOW + HOUR + 1, {"before": DAY, "after": HOUR}, "too far in the future"),
+        (-62_135_596_800_000, {"before": DAY}, "too old"),
     ],
 )
 @pytest.mark.parametrize("where", [None, "offset >= 0"])
@@ -120,6 +123,12 @@ def test_timestamps_that_are_refused(
     check(lake)
     check(lake, selection=Selection.parse(where="offset != 1"), **limits)
     check(lake, selection=Selection.parse(start="2"), **limits)
+
+
+@pytest.mark.parametrize("timestamp", [NOW - DAY, NOW, NOW + HOUR])
+def test_timestamps_at_the_limits_are_taken(lake: Lake, archive: Any, timestamp: int) -> None:
+    add(lake, archive, 0, (timestamp, b"x"), largest=100)
+    check(lake, before=DAY, after=HOUR)
 
 
 def test_sizes_and_timestamps_are_reported_together(lake: Lake, archive: Any) -> None:

@@ -36,6 +36,20 @@ def test_the_error_names_the_key_and_the_owner() -> None:
     assert error.context == {"key": 'topics."a.b".table', "table": "kafka.a_b", "taken_by": "a_b"}
 
 
+@pytest.mark.parametrize(
+    ("names", "owner", "refused"),
+    [
+        (("ORDERS", "Orders", "orders"), "Orders", ["ORDERS", "orders"]),
+        (("a.b", "A_B", "a_b", "c"), "a_b", ["A_B", "a.b"]),
+        (("x..y", "x._y", "x.y"), "x..y", ["x._y"]),
+    ],
+)
+def test_one_of_many_keeps_the_table(names: tuple[str, ...], owner: str, refused: list[str]) -> None:
+    table = topics(owner)[0].table
+    errors = refuse_shared(topics(*names), {table: ("c", owner)}, cluster_id="c", named=())
+    assert sorted(errors) == refused
+
+
 def test_topics_with_a_table_each_share_none() -> None:
     assert not tables_shared(topics("a", "b"))
     assert tables_shared(topics("a", "A"))

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 import requests
-from pyiceberg.exceptions import AuthorizationExpiredError, BadRequestError, ForbiddenError
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    CommitStateUnknownException,
+    ForbiddenError,
+    RESTError,
+    UnauthorizedError,
+)
 from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
 from pyiceberg.types import LongType, NestedField
 
@@ -307,6 +314,30 @@ def test_a_refusal_is_not_tried_again(catalog: MemoryCatalog):
     with pytest.raises(ForbiddenError):
         run(catalog, span(0, 0, 10))
     assert len(catalog.attempts) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        UnauthorizedError("401: the gateway's session is over"),
+        NotImplementedError("501: no such way back"),
+        AuthorizationExpiredError("419: expired"),
+        CommitStateUnknownException("500: unknown"),
+        RESTError("422: unprocessable"),
+        RESTError("418: a proxy"),
+    ],
+)
+def test_a_landed_commit_counts_after_any_answer(catalog: MemoryCatalog, answer: Exception):
+    def land(attempt: Attempt) -> None:
+        catalog.apply(attempt)
+        raise answer
+
+    run(catalog, span(0, 0, 10))
+    catalog.script.append(land)
+    assert isinstance(run(catalog, span(0, 10, 20)), Committed)
+    assert len(catalog.attempts) == 2
+    assert catalog.load().offsets[0].next_offset == 20
+    assert len(catalog.paths()) == 2
 
 
 def test_columns_change_with_the_rows_that_need_them(catalog: MemoryCatalog):

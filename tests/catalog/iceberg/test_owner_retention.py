@@ -50,13 +50,17 @@ def test_without_properties_nothing_changes(catalog: MemoryCatalog) -> None:
     assert OwnerRetention.of(catalog.metadata).settings == {}
 
 
-@pytest.mark.parametrize(("least", "gone"), [("1", 7), ("9", 3), ("500", 0), ("0", 7), ("-3", 7)])
+@pytest.mark.parametrize(
+    ("least", "gone"), [("1", 7), ("9", 3), ("500", 0), ("0", 7), ("-3", 7), ("many", 0), ("", 0), ("11", 1)]
+)
 def test_min_snapshots_to_keep(catalog: MemoryCatalog, least: str, gone: int) -> None:
     set_properties(catalog, **{COUNT: least})
     assert going(catalog) == gone
 
 
-@pytest.mark.parametrize(("age", "gone"), [(2 * HOUR, 0), (HOUR // 2, 7), (9_223_372_036_854_775_807, 0)])
+@pytest.mark.parametrize(
+    ("age", "gone"), [(2 * HOUR, 0), (HOUR // 2, 7), (9_223_372_036_854_775_807, 0), (0, 7), (-1, 7), ("1d", 0)]
+)
 def test_max_snapshot_age(catalog: MemoryCatalog, age: int, gone: int) -> None:
     set_properties(catalog, **{AGE: str(age)})
     assert going(catalog) == gone

@@ -6,6 +6,7 @@ import pytest
 from pyiceberg import io
 from pyiceberg.io import pyarrow as pyarrow_io
 
+from catalog.iceberg import store_settings
 from catalog.iceberg.store_settings import KNOWN, StoreSettingError, WriteHeaders, check_store_settings
 
 KMS = {"s3.sse.type": "kms"}
@@ -23,7 +24,15 @@ KMS = {"s3.sse.type": "kms"}
         ({"s3.server-side-encryption": "aws:kms"}, "set `s3.sse.type`"),
         ({"s3.profile-name": "x"}, "AWS_PROFILE"),
         ({"adls.connection-string": "x"}, "adls.connection-string has no effect"),
-        (KMS | {"s3.role-arn": "x"}, "s3.role-arn can't be used with `s3.sse.type`"),
+        ({"s3.access-points.lake": "arn:aws:s3:eu-west-1:1:accesspoint/lake"}, "alias .* in the place of the bucket"),
+        ({"s3.use-arn-region-enabled": "true"}, "alias .* in the place of the bucket"),
+        ({"client.assume-role.arn": "x"}, "set `s3.role-arn`"),
+        ({"warehouse": "s3://arn:aws:s3:eu-west-1:1:accesspoint/lake"}, "s3://arn:aws.*can't read an ARN.*alias"),
+        (
+            {"s3.role-arn": "x", "s3.access-key-id": "k"},
+            "s3.role-arn can't be used with `s3.access-key-id`.*AWS_ACCESS",
+        ),
+        (KMS | {"s3.retry-strategy-impl": "x"}, "s3.retry-strategy-impl can't be used with `s3.sse.type`"),
         ({"s3.checksums": "when_required", "s3.anonymous": "true"}, "can't be used with `s3.checksums`"),
         (KMS | {"py-io-impl": "x"}, "s3.sse.type has no effect with `py-io-impl`"),
     ],
@@ -37,15 +46,26 @@ def test_settings_without_effect_are_refused_by_name(properties: dict[str, str],
     "properties",
     [
         {"uri": "http://x", "warehouse": "w", "rest.sigv4-enabled": "true", "header.X-Iceberg": "y"},
+        {"warehouse": "arn:aws:s3tables:eu-west-1:1:bucket/lake"},
         {"s3.role-arn": "x", "s3.path-style-access": "true"},
         {"py-io-impl": "x", "s3.server-side-encryption": "aws:kms"},
         {"adls.sas-token.acme.dfs.core.windows.net": "x"},
         {"s3.sse.type": "none", "s3.role-arn": "x"},
+        KMS | {"s3.role-arn": "x"},
         {"s3.sse.type": "KMS", "s3.sse.key": "k", "s3.checksums": "when_supported"},
     ],
 )
 def test_settings_that_work(properties: dict[str, str]):
     check_store_settings(properties)
+
+
+def test_a_role_of_the_second_client_needs_boto3(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(store_settings, "find_spec", lambda _: None)
+    check_store_settings({"s3.role-arn": "x"})
+    with pytest.raises(
+        StoreSettingError, match=r"s3.role-arn beside `s3.sse.type` needs boto3: pip install '.*\[aws\]'"
+    ):
+        check_store_settings(KMS | {"s3.role-arn": "x"})
 
 
 def test_every_setting_that_pyarrow_reads_is_known():

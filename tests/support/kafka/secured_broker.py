@@ -25,7 +25,11 @@ from archiver.local.state import draw
 
 USER: Final = "archiver"
 PASSWORD: Final = "hunter2 with = and spaces"
-LISTENERS: Final = ("PLAIN", "SCRAM", "OAUTH", "MUTUAL", "SCRAMTLS")
+LISTENERS: Final = ("PLAIN", "SCRAM", "OAUTH", "MUTUAL", "SCRAMTLS", "IAM")
+IAM_ACCOUNT: Final = ("AKIDARCHIVER", "secret/of+the=account", "eu-west-1", "-")
+"""Access key, secret key, region of the cluster, and no session token."""
+IAM_SESSION: Final = ("ASIDARCHIVER", "secret of a session".replace(" ", "/"), "eu-west-1", "session+token/of=role")
+_IAM_SOURCE: Final = Path(__file__).parents[2] / "java" / "MskIam.java"
 _MODULE: Final = "org.apache.kafka.common.security"
 
 
@@ -55,7 +59,9 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     settings = {**kafka.broker_settings(state), **security_settings(chosen, folder)}
     text = "".join(f"{key}={value}\n" for key, value in settings.items())
     (context.folder / "server.properties").write_text(text)
-    mark = process.spawn(part.launch(context))
+    accounts = (IAM_ACCOUNT, IAM_SESSION)
+    (folder / "iam-accounts").write_text("".join(" ".join(account) + "\n" for account in accounts))
+    mark = process.spawn(with_iam(part.launch(context), folder))
     broker = SecuredBroker(
         open_address=kafka.bootstrap_servers(state),
         addresses={name: f"{ports.HOST}:{chosen[name]}" for name in LISTENERS},
@@ -74,7 +80,7 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
 
 
 def security_settings(chosen: dict[str, int], folder: Path) -> dict[str, str]:
-    kinds = {"MUTUAL": "SSL", "SCRAMTLS": "SASL_SSL"}
+    kinds = {"MUTUAL": "SSL", "SCRAMTLS": "SASL_SSL", "IAM": "SASL_SSL"}
     named = {name: f"{name}://{ports.HOST}:{chosen[name]}" for name in LISTENERS}
     opened = f"PLAINTEXT://{ports.HOST}:{chosen[kafka.PORT]}"
     protocols = ",".join(f"{name}:{kinds.get(name, 'SASL_PLAINTEXT')}" for name in LISTENERS)
@@ -82,6 +88,7 @@ def security_settings(chosen: dict[str, int], folder: Path) -> dict[str, str]:
     plain = f'{_MODULE}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
     oauth = f'{_MODULE}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
     both = "SCRAM-SHA-256,SCRAM-SHA-512"
+    accounts = f'accounts="{folder / "iam-accounts"}"'
     return {
         "listeners": ",".join([opened, *named.values(), f"CONTROLLER://{ports.HOST}:{chosen[kafka.CONTROLLER_PORT]}"]),
         "advertised.listeners": ",".join([opened, *named.values()]),
@@ -98,12 +105,29 @@ def security_settings(chosen: dict[str, int], folder: Path) -> dict[str, str]:
         "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
         "listener.name.oauth.oauthbearer.sasl.jaas.config": oauth,
         "listener.name.oauth.oauthbearer.connections.max.reauth.ms": "2000",
+        "listener.name.iam.sasl.enabled.mechanisms": "AWS_MSK_IAM,OAUTHBEARER",
+        "listener.name.iam.aws_msk_iam.sasl.jaas.config": f"MskIam$Login required {accounts};",
+        "listener.name.iam.aws_msk_iam.sasl.server.callback.handler.class": "MskIam$Accounts",
+        "listener.name.iam.oauthbearer.sasl.jaas.config": f"{oauth[:-1]} {accounts};",
+        "listener.name.iam.oauthbearer.sasl.server.callback.handler.class": "MskIam$Accounts",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(folder / "ca.pem"),
         "listener.name.mutual.ssl.client.auth": "required",
     }
+
+
+def with_iam(launch: process.Launch, folder: Path) -> process.Launch:
+    """The same command with Amazon MSK's logins by IAM on its class path."""
+    arguments = list(launch.argv)
+    jars = arguments.index("-cp") + 1
+    classes = folder / "iam-classes"
+    compiler = (arguments[0], "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn")
+    listed = ":".join(map(str, Path(arguments[jars]).parent.glob("*.jar")))  # the compiler expands no `*`
+    subprocess.run([*compiler, "-cp", listed, "-d", str(classes), str(_IAM_SOURCE)], check=True, capture_output=True)
+    arguments[jars] = f"{classes}:{arguments[jars]}"
+    return replace(launch, argv=tuple(arguments))
 
 
 def add_scram_user(admin: AdminClient) -> None:

@@ -1,4 +1,10 @@
-"""A schema registry in this process: Confluent's REST API for reading, with faults."""
+"""A schema registry in this process: Confluent's REST API over HTTP, as far as reading goes, with faults on demand.
+
+Paths, parameters (`deleted`, `format`, `subject`) and error codes:
+docs.confluent.io/platform/current/schema-registry/develop/api.html. Contexts:
+docs.confluent.io/platform/current/schema-registry/schema-linking-cp.html. Apicurio and Karapace lack `format` and
+contexts (Apicurio's ccompat/v7; Karapace's README, "Compatibility").
+"""
 
 from __future__ import annotations
 

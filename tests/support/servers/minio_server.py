@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
 from minio import Minio
+from minio.credentials import StaticProvider
+from minio.minioadmin import MinioAdmin
 
 from archiver.local.ports import choose
 from tests.support.servers.guarded import guarded
@@ -19,6 +23,8 @@ from tests.support.servers.programs import go_program
 MODULE = "github.com/minio/minio"
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 REGION = "us-east-1"
+KMS_KEY = "lake-key"
+"""The only key of its key service."""
 SECONDS = 15.0
 """How long the client waits for an answer. By itself it waits five minutes, six times."""
 
@@ -38,6 +44,22 @@ class MinioServer:
             "s3.region": REGION,
             "s3.path-style-access": "true",
         }
+
+    def limited(self, *denials: Mapping[str, Any]) -> MinioServer:
+        """The same server by a key that may do all but what these statements deny."""
+        admin = MinioAdmin(
+            endpoint=urlsplit(self.endpoint).netloc,
+            credentials=StaticProvider(self.access_key, self.secret_key),
+            secure=False,
+        )
+        key, secret = f"key{secrets.token_hex(8)}", secrets.token_hex(16)
+        allowed = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
+        policy = {
+            "Version": "2012-10-17",
+            "Statement": [allowed, *({"Effect": "Deny", **denial} for denial in denials)],
+        }
+        admin.add_service_account(access_key=key, secret_key=secret, policy=policy)
+        return MinioServer(endpoint=self.endpoint, access_key=key, secret_key=secret)
 
     def client(self) -> Minio:
         return Minio(
@@ -69,6 +91,7 @@ def minio_server(scratch: Path) -> Iterator[MinioServer]:
         "MINIO_ROOT_PASSWORD": server.secret_key,
         "MINIO_BROWSER": "off",
         "MINIO_UPDATE": "off",
+        "MINIO_KMS_SECRET_KEY": f"{KMS_KEY}:{base64.b64encode(secrets.token_bytes(32)).decode()}",
     }
     log = scratch / "minio.log"
     with guarded(command, probe=f"{endpoint}/minio/health/ready", log=log, environment=settings):

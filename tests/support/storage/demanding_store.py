@@ -1,7 +1,14 @@
-"""A store in memory with enough of S3 to write and read, and refusals. Signatures aren't checked."""
+"""A store in memory that speaks enough of S3 to be written to and read, and refuses requests as policies and stores do.
+
+It keeps what each object was written with. It doesn't check signatures. Its refusals are AWS's
+(docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html, "Requiring server-side encryption") and, for
+checksums, see aws/aws-sdk-js-v3#6810 (501), rustfs/rustfs#3506 (500) and R2's list of headers that it does not
+implement (developers.cloudflare.com/r2/api/s3/api).
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support.servers.serving import serving
 
+_SIGNER = re.compile(r"Credential=([^/]+)/")
 SSE = "x-amz-server-side-encryption"
 KMS_KEY = "x-amz-server-side-encryption-aws-kms-key-id"
 DENY = (
@@ -42,6 +50,8 @@ class _Upload:
 
 
 class DemandingStore(ThreadingHTTPServer):
+    """`objects` by `BUCKET/KEY`, the requests that were `refused`, and access `keys` with their session tokens."""
+
     daemon_threads = True
 
     def __init__(self, demands: Demands) -> None:
@@ -50,6 +60,7 @@ class DemandingStore(ThreadingHTTPServer):
         self.objects: dict[str, StoredObject] = {}
         self.uploads: dict[str, _Upload] = {}
         self.refused: list[str] = []
+        self.keys: set[tuple[str, str | None]] = set()
         self.lock = threading.Lock()
 
     @property
@@ -72,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         name, query = unquote(parts.path)[1:], parse_qs(parts.query, keep_blank_values=True)
         headers = {key.lower(): value for key, value in self.headers.items()}
+        if match := _SIGNER.search(headers.get("authorization", "")):
+            self.server.keys.add((match[1], headers.get("x-amz-security-token")))
         demands = self.server.demands
         begins = (self.command == "PUT" and "partNumber" not in query) or "uploads" in query
         checked = [key for key in headers if key.startswith("x-amz-checksum") or key in _CHECKSUM_HEADERS]

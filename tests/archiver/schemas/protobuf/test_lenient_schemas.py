@@ -37,6 +37,9 @@ QUOTED = {
     "of a oneof": 'message M { oneof o { option (oneof_lvl) = "HIGH"; int32 a = 1; } }',
     "in a message": 'message M { int32 a = 1 [(rule) = { l: "HIGH" }]; }',
     "of a number": "message M { int32 a = 1 [(lvl) = 1]; }",
+    "in single quotes": "message M { int32 a = 1 [(lvl) = 'HIGH']; }",
+    "after a comment": 'message M { int32 a = 1 [(lvl) /* "L0" */ = // ]\n "HIGH"]; }',
+    "beside a list": 'message M { option (message_rule) = { s: ["x", "HIGH"], l: "HIGH" }; int32 a = 1; }',
     "after a tab": 'message M {\n\tint32 a = 1 [\n\t  (lvl) =\t"HIGH"]; }',
 }
 LISTS = {
@@ -44,11 +47,17 @@ LISTS = {
     "of a part": 'message M { int32 a = 1 [(s.rule).s = ["x", "]"], deprecated = true]; }',
     "of a file": 'option (file_rule).s = ["a", "b"]; message M { int32 a = 1; }',
     "of a type": "message M { option (message_rule) = [{ l: L0 }]; int32 a = 1; }",
+    "of an enum value": "message M { E a = 1; enum E { E0 = 0; E1 = 1 [(value_lvl) = [HIGH]]; } }",
+    "of a oneof": "message M { oneof o { option (oneof_lvl) = [L0, HIGH]; int32 a = 1; } }",
+    "over lines": "message M { int32 a = 1 [(rule) = [\n{ s: ['[', \"{\"] }, // one\n{ l: HIGH }\n]]; }",
     "empty": "message M { int32 a = 1 [(rule).s = []]; }",
 }
 UNKNOWN = {
     "option": "message M { int32 a = 1 [(un.known) = 1]; }",
     "option of an import left out": 'message M { int32 a = 1 [(confluent.field_meta) = { doc: "x" }]; }',
+    "of an enum": "message M { E a = 1; enum E { option (un.known) = { x: 1 }; E0 = 0; E1 = 1; } }",
+    "of a method": "message M { int32 a = 1; } service S2 { rpc R(M) returns (M) { option (un.known).x = -1.5e3; } }",
+    "of an extension range": 'message M { int32 a = 1 [(un.known) = "a;b]", (un.other) = { [x.y/z.W] { q: 1 } }]; }',
     "part of an option": "message M { int32 a = 1 [(rule).nope = 1]; }",
     "set twice": 'option (file_rule) = { s: "a" }; option (file_rule) = { s: "b" }; message M { int32 a = 1; }',
     "of an import that is missing": 'import "acme/o.proto"; message M { int32 a = 1 [(acme.o) = 1, (lvl) = HIGH]; }',
@@ -57,6 +66,9 @@ MISSING_IMPORTS = {
     "only options need": 'import "acme/o.proto"; option (acme.f).x = { y: 1 };'
     " message M { int32 a = 1 [(acme.o) = [1]]; }",
     "nothing needs": 'import public "gogoproto/gogo.proto"; import weak "x/y.proto"; message M { int32 a = 1; }',
+    "in single quotes": "import 'acme/o.proto'; message M { int32 a = 1; // import \"x.proto\";\n }",
+    "after the type": 'message M { int32 a = 1; } import "acme/late.proto";',
+    "of a deep folder": 'import "a-b/c.d/e_f-v1.2/o.proto"; message M { int32 a = 1 [(a_b.c) = "x"]; }',
     "of a service": 'import "google/api/annotations.proto"; import "pgv/validate.proto"; message M { int32 a = 1; }'
     ' service S { rpc R(M) returns (M) { option (google.api.http) = { get: "/v" }; option (pgv.x) = "y"; } }',
 }
@@ -72,6 +84,13 @@ BUILT_IN = {
     " int32 a = 1 [(google.api.field_behavior) = REQUIRED]; google.api.HttpBody b = 2; }",
     "google's rpc": 'import "google/rpc/status.proto"; import "google/longrunning/operations_proto.proto";'
     " message M { int32 a = 1; google.rpc.Status s = 2; }",
+    "google's resources": 'import "google/api/resource.proto"; message M { option (google.api.resource) = {'
+    ' type: "shop/M" pattern: "m/{m}" }; int32 a = 1 [(google.api.resource_reference).type = "shop/N"]; }',
+    "google's places": 'import "google/type/latlng.proto"; import "google/type/timeofday.proto"; message M {'
+    " int32 a = 1; google.type.LatLng l = 2; google.type.TimeOfDay t = 3; }",
+    "protobuf's own": 'import "google/protobuf/struct.proto"; import "google/protobuf/wrappers.proto";'
+    ' import "google/protobuf/field_mask.proto"; message M { int32 a = 1; google.protobuf.Value v = 2;'
+    " google.protobuf.BoolValue b = 3; google.protobuf.FieldMask m = 4; }",
     "buf's": 'import "buf/validate/validate.proto"; message M { int32 a = 1 [(buf.validate.field).int32.gt = 1];'
     ' string s = 2 [(buf.validate.field).string = { min_len: 1, pattern: "^a" }]; buf.validate.Violations v = 3;'
     ' option (buf.validate.message).cel = { id: "x", expression: "true" }; }',
@@ -81,6 +100,9 @@ BUILT_IN = {
 JSON_NAMES = {
     "proto3": "message M { int32 a = 1; string eventType = 2; string event_type = 3; }",
     "given": 'message M { int32 a = 1; string b = 2 [json_name = "x"]; string c = 3 [json_name = "x"]; }',
+    "of a default": 'message M { int32 a = 1; string fooBar = 2; string b = 3 [json_name = "fooBar"]; }',
+    "of three": "message M { int32 a = 1; int32 x_y_z = 2; int32 xY_z = 3; int32 x_yZ = 4; }",
+    "of a map": "message M { int32 a = 1; map<string, int32> by_key = 2; repeated int32 byKey = 3; }",
     "nested": "message M { int32 a = 1; message N { oneof o { int32 f_o = 1; int32 fO = 2; } } N n = 2; }",
 }
 

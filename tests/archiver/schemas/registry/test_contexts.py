@@ -19,6 +19,9 @@ from archiver.schemas.registry.contexts import context_of, in_context
         (":.a.b:with:colons", ":.a.b:"),
         (":*:orders-value", ""),
         ("a:.team:b", ""),
+        ("::orders-value", ""),
+        (":.team:.other:orders", ":.team:"),
+        (":.lkc-1.prod_2:orders.value-value", ":.lkc-1.prod_2:"),
     ],
 )
 def test_context_of_a_subject(subject: str | None, context: str) -> None:

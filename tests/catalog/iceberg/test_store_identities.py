@@ -1,0 +1,95 @@
+"""Roles and web identities: which client gets keys from AWS's Security Token Service, and what it writes with them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.io import FileIO
+
+from catalog.iceberg.file_io import S3FileIO
+from catalog.iceberg.store_settings import StoreSettingError
+from tests.support.servers.sts_server import KEY, TOKEN, StsServer, sts_server
+from tests.support.storage.demanding_store import DemandingStore, Demands, demanding_store
+
+ROLE = {"s3.role-arn": "arn:aws:iam::1:role/lake", "s3.role-session-name": "archiver"}
+_RESOLVED = """
+import pyarrow.fs as fs
+fs.initialize_s3(fs.S3LogLevel.Debug)
+fs.S3FileSystem(endpoint_override="http://127.0.0.1:1", region="eu-west-1").get_file_info("lake/a")
+"""
+
+
+@pytest.fixture
+def sts(monkeypatch: pytest.MonkeyPatch) -> Iterator[StsServer]:
+    """The process has a key, and AWS's clients take this server for STS."""
+    with sts_server() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDBASE")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        yield server
+
+
+@pytest.fixture
+def store() -> Iterator[DemandingStore]:
+    with demanding_store(Demands()) as running:
+        yield running
+
+
+def without_keys(store: DemandingStore, **more: str) -> FileIO:
+    """A client that finds its credentials."""
+    named = {name: value for name, value in store.properties.items() if "key" not in name}
+    return S3FileIO(named | {name.replace("_", "-"): value for name, value in more.items()})
+
+
+@pytest.mark.parametrize("encryption", [{}, {"s3.sse.type": "kms"}], ids=["pyarrow", "obstore"])
+def test_a_role_is_assumed(sts: StsServer, store: DemandingStore, encryption: dict[str, str]) -> None:
+    client = S3FileIO(without_keys(store).properties | ROLE | encryption)
+    with client.new_output("s3://lake/a").create() as stream:
+        stream.write(b"x")
+    assert client.new_input("s3://lake/a").open().read() == b"x"
+    assert {request["RoleArn"] for request in sts.requests} == {ROLE["s3.role-arn"]}
+    assert {request["RoleSessionName"] for request in sts.requests} == {"archiver"}
+    assert store.keys == {(KEY, TOKEN)}
+
+
+def test_an_alias_of_an_access_point_is_a_bucket(store: DemandingStore) -> None:
+    """docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-alias.html"""
+    alias = "lake-a1b2c3d4e5f6g7h8-s3alias"
+    for encryption in ({}, {"s3.sse.type": "kms"}):
+        client = S3FileIO(store.properties | encryption)
+        with client.new_output(f"s3://{alias}/a{len(encryption)}").create() as stream:
+            stream.write(b"x")
+    assert set(store.objects) == {f"{alias}/a0", f"{alias}/a1"}
+
+
+def test_an_arn_in_a_location_is_refused(store: DemandingStore) -> None:
+    client = S3FileIO(store.properties)
+    with pytest.raises(StoreSettingError, match="write the access point's alias"):
+        client.new_output("s3://arn:aws:s3:eu-west-1:1:accesspoint/lake/a")
+
+
+def test_pyarrow_takes_a_web_identity(tmp_path: Path) -> None:
+    """AWS's SDK has no other address for STS here than AWS's own, so its log is the witness."""
+    token = tmp_path / "token"
+    token.write_text("a token of the cluster")
+    environment = {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
+        "AWS_ROLE_ARN": ROLE["s3.role-arn"],
+        "AWS_REGION": "eu-west-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "HOME": str(tmp_path),
+    }
+    log = tmp_path / "log"
+    command = (sys.executable, "-c", _RESOLVED)
+    with log.open("w") as output, subprocess.Popen(command, env=environment, stdout=output) as process:
+        until = time.monotonic() + 60
+        while "sts.eu-west-1.amazonaws.com" not in (text := log.read_text()) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.kill()  # it would try on
+    assert "Successfully loaded all required parameters for sts web identity credentials provider" in text
+    assert "sts.eu-west-1.amazonaws.com" in text
