@@ -70,7 +70,7 @@ def assign(
     seen before is counted; the schema becomes a new version once it has returned for good (`has_returned`). Raises
     DescriptorError for a schema that can't be read or has more fields than a table takes.
     """
-    options = options or MappingOptions()
+    options = (options or MappingOptions()).of_table(version.mapping for version in reversed(state.versions))
     declared: dict[Root, DeclaredSchema | None] = {"key": key, "val": value}
     schemas = {
         root: format_called(schema.format).read(schema, state.entries, root)

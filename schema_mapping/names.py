@@ -56,6 +56,11 @@ FORM_STEP: Final = -8
 MEMBER_STEP: Final = 1 << 29
 """Steps above this one lead to the message types of a key or value that has several. No field number is so large."""
 
+NANOS_STEP: Final = -(1 << 29)
+"""Steps below this one lead to the nanoseconds of a numbered field's times: the field has the number of the difference."""
+
+NANOS_SUFFIX: Final = "_nanos"
+
 STEP_NAMES: Final = {
     ELEMENT_STEP: ELEMENT_NAME,
     MAP_KEY_STEP: MAP_KEY_NAME,

@@ -17,6 +17,7 @@ NOT_ENCODABLE = {
     "enum": "an enum column holds a text that is neither a name of the enum nor a number",
     "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
     "form": "`__form__` names a form of writing that isn't known here",
+    "nanos": "a list of nanoseconds has more or fewer elements than its column of times",
 }
 
 
@@ -25,7 +26,7 @@ def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeB
 
     Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. The result is large binary above 2 GiB. Raises
     KernelError if the rows don't have the mapping's columns, an enum column has a text that is neither a name nor a
-    number, or a JSON column has a text that isn't JSON of its type.
+    number, a JSON column has a text that isn't JSON of its type, or times and nanoseconds differ in number.
     """
     size = rows.nbytes
     if rows.type != program.arrow_type:
