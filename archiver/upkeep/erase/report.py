@@ -29,6 +29,10 @@ class EraseReport:
     `partition_columns` are the columns of keys and values that the table is partitioned by, or was: manifests of the
     snapshot that erased have their values.
 
+    `conditions` are the hashes of the conditions of all erasures that were open, by their ids; empty if offsets were
+    named. `erased` are all offsets that were ever erased, if an erasure was open: of these, no object has a record any
+    more once nothing is unfinished.
+
     `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
     columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
     """
@@ -55,6 +59,8 @@ class EraseReport:
     unfinished: tuple[str, ...] = ()
     unsearched: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    erased: tuple[tuple[int, int, int], ...] = ()
     unjudged: tuple[tuple[int, int, int], ...] = ()
     doubtful: tuple[str, ...] = ()
     failures: dict[str, ContextError] = field(default_factory=dict)
