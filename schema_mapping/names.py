@@ -57,7 +57,7 @@ MEMBER_STEP: Final = 1 << 29
 """Steps above this one lead to the message types of a key or value that has several. No field number is so large."""
 
 NANOS_STEP: Final = -(1 << 29)
-"""Steps below this one lead to the nanoseconds of a numbered field's times: the field has the number of the difference."""
+"""Steps below this one lead to the nanoseconds of a field's times: the difference is the field's number."""
 
 NANOS_SUFFIX: Final = "_nanos"
 

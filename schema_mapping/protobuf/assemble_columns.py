@@ -82,9 +82,7 @@ class _Assembly:
         return pa.Array.from_buffers(layout.type, length, [bits, offsets], nulls, children=[entries])
 
 
-def _without(
-    dead: bytes, columns: tuple[pa.Array, ...], offsets: pa.Buffer
-) -> tuple[tuple[pa.Array, ...], pa.Buffer]:
+def _without(dead: bytes, columns: tuple[pa.Array, ...], offsets: pa.Buffer) -> tuple[tuple[pa.Array, ...], pa.Buffer]:
     keep = np.ones(len(columns[0]), dtype=bool)
     keep[np.frombuffer(dead, dtype=np.int64)] = False
     before = np.zeros(len(keep) + 1, dtype=np.int32)

@@ -258,7 +258,8 @@ def test_nanoseconds_of_new_tables(stack: Stack, engine: SparkEngine, tmp_path: 
     stack.produce(topic, *({"value": value} for value in ticks()))
     archive_once(config, topic, engine=InlineEngine())
     name = load_config(config).topic(topic).table
-    types = {field.name: str(field.field_type) for field in stack.catalog().load_table(name).schema().find_type("val").fields}
+    struct = stack.catalog().load_table(name).schema().find_type("val")
+    types = {field.name: str(field.field_type) for field in struct.fields}
     assert (types["at"], types["at_nanos"]) == ("timestamptz", "int")
     assert (types["times_nanos"], types["by_number_nanos"]) == ("list<int>", "list<int>")
     assert types["took"].startswith("struct<")
