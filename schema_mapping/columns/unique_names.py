@@ -26,7 +26,7 @@ def name_columns(struct: ColumnNode) -> None:
     if struct.type in STRUCTS:
         _name_fields([child for child in struct.children if is_field(child.step)])
     for child in struct.children:
-        if not is_field(child.step):
+        if isinstance(child.step, int) and not is_field(child.step):
             child.name = names.STEP_NAMES[child.step]
         if child.live:
             name_columns(child)
