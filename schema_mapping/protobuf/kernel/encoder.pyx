@@ -121,11 +121,8 @@ cdef inline uint8_t* write_field(Writer* w, int index, int64_t i, uint8_t* p) no
         return put_stretch(w, p, w.aside[index].start, w.aside[index].end)
     if field.flags & FIELD_LIST:
         foresee(source.offsets + i + source.shift)
-        if field.flags & FIELD_NANOS and not meet_nanos(
-            &w.sources, index, i, source.offsets[i + source.shift], source.offsets[i + source.shift + 1]
-        ):
-            w.failure = NOT_AS_MANY
-            w.failed_field = index
+        if field.flags & FIELD_NANOS and not meet_nanos(&w.sources, index, i):
+            w.failure, w.failed_field = NOT_AS_MANY, index
             return NULL
         return write_list(w, index, source.offsets[i + source.shift], source.offsets[i + source.shift + 1], p)
     return write_value(w, index, source, i, p)
@@ -226,9 +223,7 @@ cdef class Encoded:
 
 
 cdef failure_text(int failure):
-    if failure == NOT_AS_MANY:
-        return "nanos"
-    return "json" if failure == NOT_JSON else "form" if failure == NOT_A_FORM else "enum"
+    return {NOT_AS_MANY: "nanos", NOT_JSON: "json", NOT_A_FORM: "form"}.get(failure, "enum")
 
 
 def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):

@@ -178,9 +178,10 @@ cdef bint bind_nanos(Sources* sources, int index, const ArrowArray* array, int64
     return True
 
 
-cdef bint meet_nanos(Sources* sources, int index, int64_t row, int64_t first, int64_t last) noexcept nogil:
-    # Finds the nanoseconds of the times `first` to `last` of a list or map. Without a list of nanoseconds they are 0.
+cdef bint meet_nanos(Sources* sources, int index, int64_t row) noexcept nogil:
+    # Finds the nanoseconds of the times in a row's list or map. Without a list of nanoseconds they are 0.
     # Returns False if there are more or fewer nanoseconds than times.
+    cdef const Source* times = &sources.fields[index]
     cdef int seconds = times_of(sources, &sources.tables_fields[index]).first_field
     cdef const Source* lists = &sources.fields[seconds]
     cdef int64_t start
@@ -189,8 +190,11 @@ cdef bint meet_nanos(Sources* sources, int index, int64_t row, int64_t first, in
         sources.fields[seconds + 1].values = NULL
         return True
     start = lists.offsets[row + lists.shift]
-    sources.fields[seconds + 1].shift += start - first
-    return lists.offsets[row + lists.shift + 1] - start == last - first
+    sources.fields[seconds + 1].shift += start - times.offsets[row + times.shift]
+    return (
+        lists.offsets[row + lists.shift + 1] - start
+        == times.offsets[row + times.shift + 1] - times.offsets[row + times.shift]
+    )
 
 
 cdef inline void add_live(Sources* sources, int index, int field) noexcept nogil:
