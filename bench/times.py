@@ -93,7 +93,7 @@ def records(values: list[bytes]) -> pa.RecordBatch:
         "attributes": np.zeros(count),
         **{name: np.full(count, value) for name, value in constant.items()},
     }
-    return pa.RecordBatch.from_arrays([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
+    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in RECORDS], schema=RECORDS)
 
 
 def measured(batch: pa.RecordBatch, message: Descriptor, chosen: Any, path: Path) -> dict[str, float]:
@@ -125,15 +125,15 @@ def main() -> None:
             numbers[clock] = {}
             for chosen in CHOICES:
                 rounds = [measured(batch, message, chosen, Path(folder) / "rows.parquet") for _ in range(3)]
-                found = numbers[clock][chosen] = min(rounds, key=lambda each: each["cpu_seconds"])
+                best = numbers[clock][chosen] = min(rounds, key=lambda round_: round_["cpu_seconds"])
                 table.add_row(
                     clock,
                     chosen,
-                    f"{found['bytes']:,}",
-                    f"{found['bytes'] / options.records:.1f}",
-                    f"{found['bytes'] / numbers[clock]['struct']['bytes']:.3f}",
-                    f"{found['raw']:.0%}",
-                    f"{1e6 * found['cpu_seconds'] / options.records:.2f}",
+                    f"{best['bytes']:,}",
+                    f"{best['bytes'] / options.records:.1f}",
+                    f"{best['bytes'] / numbers[clock]['struct']['bytes']:.3f}",
+                    f"{best['raw']:.0%}",
+                    f"{1e6 * best['cpu_seconds'] / options.records:.2f}",
                 )
     Console(width=None if Console().is_terminal else 120).print(table)
     if options.json:

@@ -123,7 +123,7 @@ def _proposal(part: str, sampled: Sampled, draft: TopicDraft) -> Iterator[str]:
     """A line for a format that the samples may have. Only a registry knows the format of enveloped values."""
     look = sampled.all_look
     if sampled.has_bytes:
-        yield f'# {part} = {{ format = "avro", schema = "FILE.avsc" }}  # if it is Avro; Avro can\'t be told from bytes'
+        yield f'# {part} = {{ format = "avro", schema = "FILE.avsc" }}  # if it is Avro'
     elif look is Look.PROTOBUF:
         yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
     elif look is Look.REGISTRY and draft.asked_registry:

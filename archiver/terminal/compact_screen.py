@@ -125,16 +125,16 @@ def _print_plan(console: TextConsole, report: CompactReport) -> None:
     after = sum(each.expected_files for each in report.topics)
     amount = size(sum(each.planned_bytes for each in report.topics))
     console.print(f"{counted(before, 'file')} with {amount} would become about {after:,}; nothing was changed")
-    for each in report.topics:
-        if each.planned_moves:
-            moves = f"{counted(each.planned_moves, 'file')} with {size(each.planned_move_bytes)}"
+    for topic in report.topics:
+        if topic.planned_moves:
+            moves = f"{counted(topic.planned_moves, 'file')} with {size(topic.planned_move_bytes)}"
             console.print(
-                f"{each.topic}: {moves} would move to partitions by {each.partitioned_by}; they become more files"
+                f"{topic.topic}: {moves} would move to partitions by {topic.partitioned_by}; they become more files"
                 " where these have many values"
             )
-    for each in report.topics:
-        if not each.planned_files:
-            _print_why_none(console, each)
+    for topic in report.topics:
+        if not topic.planned_files:
+            _print_why_none(console, topic)
 
 
 def _print_why_none(console: TextConsole, topic: TopicCompaction) -> None:

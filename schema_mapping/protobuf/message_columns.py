@@ -54,8 +54,8 @@ def _columns(field: FieldType) -> Iterator[GraphField]:
     yield GraphField(step=field.number, name=field.column_name, held=_held(field))
     if field.nanos:
         is_list = field.cardinality is not Cardinality.SINGULAR
-        held = ListOf(ColumnType.INT) if is_list else ColumnType.INT
-        yield GraphField(step=nanos_step(field.number), name=f"{field.column_name}{names.NANOS_SUFFIX}", held=held)
+        kind: Held = ListOf(ColumnType.INT) if is_list else ColumnType.INT
+        yield GraphField(step=nanos_step(field.number), name=f"{field.column_name}{names.NANOS_SUFFIX}", held=kind)
 
 
 def _held(field: FieldType) -> Held:

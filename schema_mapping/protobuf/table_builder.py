@@ -293,7 +293,7 @@ class TableBuilder:
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=validity)
 
     def _nanos(self, row: FieldRow, times: Layout, arrow_type: pa.DataType, place: _ColumnPlace) -> Layout:
-        # The nanoseconds of the times that were laid out last: null, and as many, where those are.
+        # The nanoseconds of the times that were laid out last: null when a time is, and as many as the times.
         native = self._natives.rows[-1]
         native.keeps_nanos = True
         row.flags |= FIELD_FLAGS["NANOS"]

@@ -31,13 +31,13 @@ def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
     """The graph for columns: fields that get one scalar column are no longer messages."""
     if options.well_known_types == "struct" and options.uint64 == "long":
         return graph
-    known = _chosen(graph, options)
+    chosen = _chosen(graph, options)
     decimal = options.uint64 == "decimal"
     nanos = options.well_known_types == "timestamp"
     types = {
         name: kind
         if name == UNION_ROOT
-        else replace(kind, fields=tuple(_column(field, known, decimal=decimal, nanos=nanos) for field in kind.fields))
+        else replace(kind, fields=tuple(_column(field, chosen, decimal=decimal, nanos=nanos) for field in kind.fields))
         for name, kind in graph.types.items()
     }
     return replace(graph, types=types)

@@ -91,11 +91,11 @@ def test_certificate_of_an_erasure_that_waits(stack: Stack, tmp_path: Path) -> N
         certificate.unlink()
         return code, signed["certificate"], page
 
-    where = ("--where", f"key = '{NAME.decode()}'", "--yes")
-    code, document, _ = certified(*where)
+    search = ("--where", f"key = '{NAME.decode()}'", "--yes")
+    code, document, _ = certified(*search)
     (first,) = document["topics"][0]["not_finished"]
     assert (code, document["succeeded"]) == (1, False)
-    code, document, page = certified(*where)
+    code, document, page = certified(*search)
     assert (code, document["succeeded"], document["records"]) == (1, False, 0), "finds nothing, and something is open"
     assert first in document["topics"][0]["not_finished"]
     assert "The erasure is not finished" in page
@@ -105,7 +105,8 @@ def test_certificate_of_an_erasure_that_waits(stack: Stack, tmp_path: Path) -> N
     stack.catalog().load_table(name).manage_snapshots().remove_tag("audit").commit()
     code, document, page = certified("--finish")
     assert (code, document["succeeded"]) == (0, True)
-    assert {each["erasure"]: each["state"] for each in document["topics"][0]["open_erasures"]}[first] == "finished"
+    states = {entry["erasure"]: entry["state"] for entry in document["topics"][0]["open_erasures"]}
+    assert states[first] == "finished"
     assert document["topics"][0]["erased_offsets"] == [[0, 0, 1], [0, 3, 4], [0, 6, 7]]
     assert "No object of the archive has the records any more" in page
     code, document, page = certified("--finish")

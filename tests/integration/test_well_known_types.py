@@ -269,11 +269,11 @@ def test_nanoseconds_of_new_tables(stack: Stack, engine: SparkEngine, tmp_path: 
         assert rows[3]["times_nanos"] == [0, 1, 2], step
         assert rows[3]["by_number_nanos"] == [3]
         assert [row["__raw__"] for row in rows] == [None] * RECORDS
-        for where in ("true", "val.at_nanos = 7", "val.below.at_nanos < 3"):
-            chosen = rows_of_pyiceberg(stack, name, where)
-            for found in (rows_of_spark(engine, name, where), rows_of_duckdb(stack, name, where)):
-                for one, other in zip(chosen, found, strict=True):
-                    assert without_empty(json.loads(one)) == without_empty(json.loads(other))
+        for condition in ("true", "val.at_nanos = 7", "val.below.at_nanos < 3"):
+            chosen = rows_of_pyiceberg(stack, name, condition)
+            for rows_read in (rows_of_spark(engine, name, condition), rows_of_duckdb(stack, name, condition)):
+                for row, read in zip(chosen, rows_read, strict=True):
+                    assert without_empty(json.loads(row)) == without_empty(json.loads(read))
         with duckdb_on(stack) as connection:
             exact = f"SELECT epoch_us(val.at) * 1000 + val.at_nanos FROM lake.{name} ORDER BY 1"
             assert [row[0] for row in connection.sql(exact).fetchall()] == [

@@ -103,8 +103,8 @@ def _state(report: EraseReport, erasure: str) -> str:
 
 def _earlier(topic: Mapping[str, Any], state: str) -> list[str]:
     """Return the erasures in this state that this run didn't begin."""
-    others = (each for each in topic["open_erasures"] if each["erasure"] != topic["erasure"])
-    return [each["erasure"] for each in others if each["state"] == state]
+    earlier = (entry for entry in topic["open_erasures"] if entry["erasure"] != topic["erasure"])
+    return [entry["erasure"] for entry in earlier if entry["state"] == state]
 
 
 def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
     has_earlier = any(_earlier(topic, FINISHED) for topic in topics)
     if document["succeeded"] and not document["records"] and not has_earlier:
         is_finish = all(topic["is_finish"] for topic in topics)
-        found = "No erasure was open" if is_finish else "The search found no such records"
-        yield f"<p><strong>{found}: nothing was erased now.</strong></p>"
+        outcome = "No erasure was open" if is_finish else "The search found no such records"
+        yield f"<p><strong>{outcome}: nothing was erased now.</strong></p>"
     elif document["succeeded"]:
         yield "<p><strong>No object of the archive has the records any more.</strong></p>"
     else:
@@ -164,7 +164,7 @@ def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
     yield from _offsets(topic["offsets"])
     if any(_earlier(topic, state) for state in (FINISHED, NOT_FINISHED, CUT_SHORT)):
         gone = "Offsets of which no object has a record any more" if topic["succeeded"] else "Offsets of open erasures"
-        yield f"<p>{gone}, those of earlier erasures of the topic included:</p>"
+        yield f"<p>{gone}, with the offsets of earlier erasures of the topic:</p>"
         yield from _offsets(topic["erased_offsets"])
 
 

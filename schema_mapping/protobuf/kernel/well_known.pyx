@@ -53,7 +53,7 @@ cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* r
 
 
 cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil:
-    # Replaces the seconds by microseconds, and the nanoseconds by those that the microseconds lack. Returns whether the
+    # Replaces the seconds by microseconds, and the nanoseconds by the rest of them. Returns whether the
     # columns give seconds and nanoseconds back. Rounds as Protobuf's own conversions do: a timestamp down, a duration
     # toward zero.
     cdef int64_t seconds = <int64_t>row[native.slot]

@@ -242,12 +242,12 @@ def test_times_with_nanoseconds() -> None:
     assert row["t"] == datetime(1970, 1, 1, 0, 0, 1, 123456, tzinfo=UTC)
     assert (row["t_nanos"], row["ts_nanos"], row["by_nanos"]) == (1, [0, 1, 2, 3, 4], [4])
     assert (row["below"]["t_nanos"], row["below"]["ts_nanos"]) == (2, [0, 1])
-    assert [each["ts_nanos"] for each in row["many"]] == [[3, 4], [], [0, 1, 2, 3, 4]]
-    assert [each["t_nanos"] for each in row["many"]] == [None, None, 0]
+    assert [item["ts_nanos"] for item in row["many"]] == [[3, 4], [], [0, 1, 2, 3, 4]]
+    assert [item["t_nanos"] for item in row["many"]] == [None, None, 0]
     assert (row["a_nanos"], row["b_nanos"]) == (None, 3)
     assert (empty["t_nanos"], empty["ts_nanos"], empty["by_nanos"], empty["a_nanos"]) == (None, [], [], None)
     assert (present["t"], present["t_nanos"], present["a"], present["a_nanos"]) == (EPOCH, 0, EPOCH, 0)
-    assert [each["__raw__"] for each in (row, empty, present)] == [None, None, None]
+    assert [value["__raw__"] for value in (row, empty, present)] == [None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_certificate_names_earlier_erasures(tmp_path: Path) -> None:
     )
     paths = write_certificate(replace(report(), reports=(later,)), tmp_path / "erased.json", key, AUTHOR)
     (topic,) = json.loads(Path(paths[0]).read_text())["certificate"]["topics"]
-    assert {each["erasure"]: each["state"] for each in topic["open_erasures"]} == {
+    assert {entry["erasure"]: entry["state"] for entry in topic["open_erasures"]} == {
         "01A": "finished",
         "01B": "given up",
         "01C": "search cut short",
