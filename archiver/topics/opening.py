@@ -1,7 +1,4 @@
-"""A topic and its table made ready for tasks: checked, columns assigned, table made, and the target tasks write to.
-
-Everything that can be wrong with a topic shows here, before any record is fetched.
-"""
+"""Open a topic: check it, assign columns, make or load its table. Finds every fault before records are fetched."""
 
 from __future__ import annotations
 
@@ -66,11 +63,10 @@ class OpenedTopic:
 
     @property
     def staged(self) -> StagedTopic:
-        """What a commit of its staged ranges needs."""
         return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """The topic with more of the schema registry's schemas known."""
+        """The topic with more schemas of the schema registry."""
         key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
         waiting = self.waiting_mapping and self.waiting_mapping.knowing(schemas)
         return replace(self, key_envelope=key, value_envelope=value, waiting_mapping=waiting)
@@ -90,16 +86,13 @@ def open_topic(
     accept_raw: bool = False,
     notes_hold: bool = False,
 ) -> OpenedTopic:
-    """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
+    """Register the topic, assign its columns, and load or make its table.
 
-    `loaded` is the table that the catalog has for `known`, or its error, and `seen` is the ledger of `known`, if they
-    were asked for ahead. `notes_hold` says that the configuration was read just now: the audit trail is told whether it
-    holds the topic.
+    `loaded` (table or error) and `seen` (ledger) were read ahead. `notes_hold` audits whether the configuration holds
+    the topic. An empty table made for the topic is adopted (docs/adr/0079-tables-without-staged-creation.md).
 
-    An empty table that somebody made for the topic is taken over (docs/adr/0079-tables-without-staged-creation.md).
-
-    Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
-    table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
+    Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is partitioned
+    differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`.
     """
     config = schemas.config
     if known is not None:
@@ -227,7 +220,6 @@ def _find(
     *,
     load: Callable[[], ArchiveTable | None] | None,
 ) -> tuple[ArchiveTable | None, bool]:
-    """The topic's table if there is one, and whether a table that isn't the archiver's may be taken over."""
     try:
         return identified(topic, registry, lambda: load_or_recall(topic, registry, catalog, load=load)), False
     except NotOurTable as error:
@@ -241,7 +233,6 @@ def _find(
 
 
 def not_made(config: TopicConfig, error: CatalogRefused) -> CatalogRefused:
-    """The error of a topic without a table. Some catalogs refuse a name already when the table is loaded."""
     return CatalogRefused(
         f"the topic's table can't be made: {error.message}. If the catalog refuses its name, set another `table` for"
         " the topic; nothing was archived to this one",
@@ -257,10 +248,10 @@ def load_or_recall(
     *,
     load: Callable[[], ArchiveTable | None] | None = None,
 ) -> ArchiveTable | None:
-    """The table as it is, and remembered; else, where the catalog doesn't answer, as it was.
+    """The current table, or the last known one if the catalog is down.
 
-    `load` gives it, or raises, as it was loaded a moment ago. Raises CatalogUnreachable where it never was loaded, or
-    its storage wants credentials that only the catalog has.
+    `load` returns or raises a recent result. Raises CatalogUnreachable if it was never loaded, or needs the catalog's
+    credentials.
     """
     try:
         table = catalog.load(topic) if load is None else load()
@@ -277,5 +268,5 @@ def load_or_recall(
 
 
 def store_of(table: ArchiveTable) -> ObjectStore:
-    """The object store with the credentials the catalog gave for this table."""
+    """The object store with the table's vended credentials."""
     return ObjectStore.of_table(table.iceberg)

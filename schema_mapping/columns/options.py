@@ -1,4 +1,4 @@
-"""The options of a mapping: its limits, how types are shown, and whether columns of removed fields stay."""
+"""The options of a mapping."""
 
 from __future__ import annotations
 
@@ -59,15 +59,11 @@ class MappingOptions:
         return replace(self, well_known_types=next(choices, self.well_known_types), keeps_types=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object.
-
-        Later options are left out if they have their default, so that old fingerprints stay the same.
-        """
+        """Omits later options with their default, so that old fingerprints stay the same."""
         return {name: value for name, value in asdict(self).items() if LATER.get(name) != value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Parse `to_json`."""
         return cls(**data)
 
 

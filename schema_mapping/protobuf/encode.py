@@ -1,4 +1,4 @@
-"""Encodes rows back to values: `__raw__` if it is set, else `__prefix__` and the columns in canonical form."""
+"""Encodes rows: `__raw__` if set, else `__prefix__` and the columns in canonical form."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _bytes_in_dictionaries(array: pa.Array) -> int:
-    """The approximate bytes of texts in dictionaries, each as often as it is used."""
+    """Estimate the bytes of texts in dictionaries, counting every use."""
     if pa.types.is_dictionary(array.type):
         return int(len(array) * array.dictionary.nbytes // max(1, len(array.dictionary)))
     if pa.types.is_struct(array.type):

@@ -62,7 +62,7 @@ class MappedField:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the field is a message that is kept whole, as bytes in its `__unrecognized__`."""
+        """Whether the message is kept whole in `__unrecognized__`."""
         return (
             self.message is None
             and self.native is None
@@ -73,8 +73,6 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmappedField:
-    """A field without a column: its tag and its position on the wire."""
-
     number: int
     kind: WireKind
     cardinality: Cardinality
@@ -84,10 +82,9 @@ class UnmappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedMessage:
-    """A message that has columns. `message_set` marks the old MessageSet wire format.
+    """`message_set`: the old MessageSet wire format.
 
-    `excluded` are its fields without a column; their bytes go to `__unrecognized__`. `empty`: the type has neither
-    fields nor room for extensions.
+    `excluded` fields are kept in `__unrecognized__`. `empty`: neither fields nor room for extensions.
     """
 
     full_name: str
@@ -100,8 +97,6 @@ class MappedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootIds:
-    """Field ids of the columns that only a root struct has."""
-
     raw: int
     prefix: int
     err: int
@@ -109,7 +104,7 @@ class RootIds:
 
 
 def map_message(graph: TypeGraph, ids: ColumnIds) -> tuple[MappedMessage, RootIds]:
-    """The mapped message of a key or value. Raises DescriptorError if the ids belong to another message."""
+    """Raise DescriptorError if the ids belong to another message."""
     columns = ids.by_path()
     root = _message(graph, graph.root, (), columns)
     special = RootIds(

@@ -28,7 +28,6 @@ _GENUINE: Final[tuple[Descriptor, ...]] = (
 
 
 def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
-    """The graph for columns: fields that get one scalar column are no longer messages."""
     if options.well_known_types == "struct" and options.uint64 == "long":
         return graph
     chosen = _chosen(graph, options)
@@ -72,7 +71,7 @@ def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> 
 
 
 def _known_in(graph: TypeGraph) -> dict[str, WellKnown]:
-    """The well-known types in a graph, by name. The JSON types count only if all of them are genuine."""
+    """Return well-known types by name. JSON types count only if all are genuine."""
     genuine = _genuine_types()
     matching = {name for name, kind in graph.types.items() if genuine.get(name) == kind}
     family = {kind.value for kind in WellKnown if kind.is_json}

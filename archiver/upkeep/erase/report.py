@@ -68,13 +68,12 @@ class EraseReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the records are gone from every object, or would be found."""
+        """Whether the records are gone from every object (dry run: would be found)."""
         is_known = not (self.failures or self.unjudged or self.doubtful)
         return is_known and not self.purged.failures and (self.dry_run or not self.unfinished)
 
     @property
     def unjudged_records(self) -> dict[int, int]:
-        """How many records couldn't be judged, by partition."""
         found: dict[int, int] = {}
         for partition, start, end in self.unjudged:
             found[partition] = found.get(partition, 0) + end - start
@@ -83,7 +82,7 @@ class EraseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedSnapshots:
-    """Snapshots have erased records, and the table's owner keeps them by these properties. Now the caller decides."""
+    """Snapshots with erased records that these properties keep. The caller decides."""
 
     snapshots: tuple[Snapshot, ...]
     settings: Mapping[str, str]
@@ -91,15 +90,13 @@ class OwnedSnapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSearched:
-    """So many files may have such records, with so many bytes."""
-
     files: int
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearched:
-    """A file, or files that share ranges, were read, and written anew if they have such records."""
+    """Files that share ranges were searched, and rewritten if they have such records."""
 
     files: int
     rows: int
@@ -107,23 +104,17 @@ class FileSearched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsFound:
-    """The search before the question ended."""
-
     rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFailed:
-    """A file could not be read or written, and stays as it is."""
-
     path: str
     error: ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFinished:
-    """The run is over."""
-
     report: EraseReport
 
 
