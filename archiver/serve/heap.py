@@ -1,8 +1,6 @@
-"""Make the allocators of a server reuse freed memory, and return the rest of it to the system.
+"""Makes allocators reuse freed memory and return the rest to the system.
 
-Batches, columns and files come and go in pieces of a megabyte, in several threads; some live as long as a slow client
-takes them. Without reuse, touching new pages takes as long as decoding. Without returning, freed pieces between used
-ones add up to gigabytes.
+Without it, page faults take as long as decoding, and fragmentation adds up to gigabytes.
 """
 
 from __future__ import annotations
@@ -25,9 +23,9 @@ _HEAPS: Final = 2
 
 
 def share_one_allocator() -> None:
-    """Use the C library's allocator in Arrow, with few arenas. Call this before Arrow is loaded.
+    """Use malloc in Arrow, with few arenas. Call this before Arrow is loaded.
 
-    Pieces of 16 MiB or more go back to the system at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
+    Blocks of 16 MiB or more are returned at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(OSError, AttributeError):  # another C library
@@ -38,12 +36,12 @@ def share_one_allocator() -> None:
 
 
 def give_freed_memory_back() -> None:
-    """Give all memory back to the system that isn't in use, also what lies between pieces that are."""
+    """Return all free memory to the system, including free pages between used ones."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def leave_out_of_collections() -> None:
-    """Have Python's collector pass over all objects of this moment, most of which live as long as the process."""
+    """Exempt all current objects from garbage collection."""
     gc.collect()
     gc.freeze()

@@ -38,7 +38,7 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedTopic:
-    """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
+    """A topic ready for tasks.
 
     `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
     that get one in new files, by field id. `schema_registry` names the one that gives envelopes their meaning, if
@@ -185,7 +185,7 @@ def _readers_in_force(
 
 
 def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
-    """Return the topic as its next records are archived. If their schema version is new, store it.
+    """The topic for its next records; stores a new schema version.
 
     Raises SchemaChangeWaits if a change waits and the topic says `on_schema_change = "halt"`, or names another format
     than the version in force has, and ColumnsMoved if another process changed the columns.

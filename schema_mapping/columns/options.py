@@ -21,7 +21,7 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long", "keeps_types": F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingOptions:
-    """Limits and choices of a mapping (docs/configuration.md). They are part of its fingerprint.
+    """Limits and choices (docs/configuration.md), part of the fingerprint.
 
     `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. `expand_cuts`
     tries again to expand cut messages. Without `keep_removed`, columns of removed fields leave the table, and older

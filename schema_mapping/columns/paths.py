@@ -1,4 +1,4 @@
-"""Paths of columns: the steps from the root of a key or value to a column.
+"""Paths of columns: steps from the root. A step is a field's number or name.
 
 A step to a field is the field's number or name, as in its format. Numbers below 0 are the reserved steps of `names`,
 or lead to the nanoseconds of a field's times.

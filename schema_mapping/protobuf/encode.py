@@ -22,7 +22,7 @@ NOT_ENCODABLE = {
 
 
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Return the values that `rows` were decoded from, bit for bit; a null row is a null value.
+    """Return the original values bit for bit; large binary above 2 GiB.
 
     Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. The result is large binary above 2 GiB. Raises
     KernelError if the rows don't have the mapping's columns, an enum column has a text that is neither a name nor a

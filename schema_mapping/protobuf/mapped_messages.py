@@ -1,4 +1,4 @@
-"""Messages with their columns: a Protobuf message type with the names and field ids of its columns.
+"""Message types with names and ids of columns.
 
 Fields are in ascending number. In every struct the columns are the fields, each followed by its times' nanoseconds if
 these have a column, then at the root `__prefix__`, `__raw__`, `__err__` and `__form__`, then `__unrecognized__`.
@@ -31,7 +31,7 @@ class NanosColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
-    """A field of a message, and the column that holds it.
+    """A field and its column. `oneof` is never a synthetic one's.
 
     `oneof` is the index of a real oneof, never of a synthetic one. For a repeated field, `field_id` is the list's id
     and `element_id` the elements'. A map has `key` and `value` with Iceberg's ids; its `kind` has no meaning. A cut

@@ -109,7 +109,7 @@ class TableBuilder:
         return self._output("BITS", space, bit, gate=bit)
 
     def _gate(self, place: _ColumnPlace) -> int:
-        # The columns of a message are empty in rows where the message is absent.
+        # The columns of a message are empty in rows without the message.
         return NONE if place.validity is None else self._outputs[place.validity].slot
 
     def _message(

@@ -29,7 +29,7 @@ UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
-    """A field as its type declares it. `message` is the full name of its message type, also if that is cut.
+    """A declared field. `message` is set also if it is cut.
 
     `column` is the .proto's other name for the column. `extension` is an extension's full name. `native`, `decimal` and
     `nanos`, which says that the nanoseconds of its times have a column too, aren't declared but chosen (see

@@ -1,4 +1,4 @@
-"""Chooses the fields that get one scalar column instead of a struct: well-known types and unsigned 64-bit numbers.
+"""Chooses fields with one scalar column: well-known types and uint64.
 
 A message is well known if its facts equal the ones of `google/protobuf` under its name. A root stays a struct.
 `timestamp` chooses Timestamps only, each with a column for the nanoseconds that the time's microseconds don't have.

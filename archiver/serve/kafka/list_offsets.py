@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: places in a partition by time, by name, or by leader epoch."""
+"""ListOffsets and OffsetForLeaderEpoch: offsets by timestamp or leader epoch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WITH_NOT_AVAILABLE: Final = 5
 
 
 async def list_offsets(service: Service, request: Request) -> Values:
-    """ListOffsets. Nothing of an archive is in a second tier, or waits for it: such offsets are none, as in Kafka."""
+    """Handle ListOffsets. Tiered offsets are answered with none, as in Kafka."""
     topics = []
     repeated = _repeated(request.body.topics)
     async for named in request.in_turns(request.body.topics):
@@ -55,7 +55,6 @@ async def list_offsets(service: Service, request: Request) -> Values:
 
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
-    """OffsetForLeaderEpoch: the end of an epoch. Consumers detect a truncated log by it."""
     topics = []
     async for named in request.in_turns(request.body.topics):
         topic = await service.topic(named.topic)
@@ -76,7 +75,6 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
 
 
 def _repeated(topics: Sequence[Any]) -> frozenset[tuple[str, int]]:
-    """The partitions that a request names more than once: each is refused, as by Kafka."""
     counts = Counter((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
     return frozenset(place for place, count in counts.items() if count > 1)
 
@@ -92,9 +90,9 @@ async def _asked(
 
 
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
-    """Refresh the table. False if clients may know more of it from another node, and this one can't find out.
+    """Refresh the table. False if another node may have a newer end and the refresh failed.
 
-    An end that goes back would look like a truncated log. Requests for beginnings only need no end.
+    An end that goes back would look like a truncated log.
     """
     ends = not partitions or any(
         asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
@@ -106,7 +104,6 @@ async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any
 
 
 def _knows(request: Request, time: int) -> bool:
-    """Whether a version defines this timestamp. A client would take "no offset" for an answer."""
     return time >= EARLIEST or request.version >= _KNOWN_SINCE.get(time, math.inf)
 
 
@@ -133,7 +130,6 @@ async def _found(topic: ServedTopic, partition: int, time: int, lagging: ErrorCo
 
 
 async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, int, int] | None:
-    """Offset, timestamp and leader epoch; None if there is no such record."""
     match time:
         case _ if time == LATEST:
             return topic.end(partition), _NONE, topic.leader_epoch(partition)
@@ -162,5 +158,5 @@ async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: Er
 
 
 def error_of(error: ContextError) -> ErrorCode:
-    """The error for a client: to retry if that may help, else a server error. With neither it skips records."""
+    """Return a retryable error if that may help, else a server error. Without an error, clients skip records."""
     return ErrorCode.kafka_storage_error if error.retryable else ErrorCode.unknown_server_error

@@ -1,9 +1,7 @@
-"""Fair shares of the event loop's time, for principals and for addresses of clients that have not logged in.
+"""Fair shares of the event loop's time, for principals and unauthenticated addresses.
 
-Start-time fair queueing at two levels: of all payers with requests, the one that used the least time has the next turn,
-and of its connections the one that used the least; pipelined requests come last. Turns take some milliseconds of one
-pass of the loop; then sockets, timers and other tasks run. If no other payer waits, one may use the whole loop for
-records. For other requests each payer has a budget, a share of the time, and waits if it exceeds that.
+Start-time fair queueing over payers, then their connections; pipelined requests come last. Fetches may use idle time;
+other requests have a budget per payer.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ _LONG_SECONDS: Final = 0.002
 
 @dataclass(slots=True, eq=False)
 class Payer:
-    """A principal, or an address. `start` orders payers, `level` is the rest of its budget in seconds."""
+    """A principal or an address. `start` orders payers; `level` is its remaining budget in seconds."""
 
     level: float
     at: float
@@ -64,10 +62,10 @@ _Ran: TypeAlias = tuple[Any, Exception | None, float]
 
 
 class LoopTime:
-    """Hands out turns. Use it from one event loop."""
+    """Schedules turns. Use it from one event loop."""
 
     def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.thread_time) -> None:
-        """`share` is the part of the time that one payer may use in the long run; `clock` counts the loop's work."""
+        """`share` is one payer's part of the time in the long run; `clock` counts the loop's work."""
         self._share = share
         self.clock = clock
         self._payers: OrderedDict[str, Payer] = OrderedDict()
@@ -89,7 +87,6 @@ class LoopTime:
         """How often a payer was made to wait, as it was over its budget."""
 
     def payer(self, name: str) -> Payer:
-        """Return the payer of this name."""
         payer = self._payers.get(name)
         if payer is None:
             payer = self._payers[name] = Payer(_BURST_SECONDS, asyncio.get_running_loop().time())
@@ -98,12 +95,11 @@ class LoopTime:
         return payer
 
     def close(self) -> None:
-        """End the thread for long work."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def admits(self, client: ClientTurns) -> bool:
-        """Give a turn at once, if nothing waits for one. Else the client has to `wait`."""
+        """Grant a turn if nothing waits for one; otherwise the client must `wait`."""
         self._schedule()
         payer = client.payer
         if self._ready or payer.is_queued or self._pass_turns >= _TURNS_AT_ONCE or self._pass_seconds >= SLICE_SECONDS:
@@ -115,7 +111,6 @@ class LoopTime:
         return True
 
     async def wait(self, client: ClientTurns) -> None:
-        """Wait for a turn."""
         payer = client.payer
         if not payer.waiting:
             payer.start = max(payer.start, self._start)
@@ -130,7 +125,6 @@ class LoopTime:
             self.waiting -= 1
 
     def charge(self, client: ClientTurns, seconds: float, *, budget: bool) -> None:
-        """Count loop time of a client."""
         payer = client.payer
         payer.start += seconds - client.prepaid
         client.start += seconds
@@ -141,10 +135,7 @@ class LoopTime:
             payer.level = max(payer.level - seconds, -_MOST_DEBT)
 
     async def in_thread(self, client: ClientTurns, work: Callable[[], _Value]) -> _Value:
-        """Do long work in a thread, one piece at a time: more threads would take the interpreter from the loop.
-
-        Payers have their turns by the time that they have used.
-        """
+        """Do long work in one thread, ordered by used time: more threads would take the GIL from the loop."""
         start = max(client.payer.start, self._start)
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._jobs, (start, next(self._number), done, client, work))
@@ -152,7 +143,6 @@ class LoopTime:
         return await done
 
     def _begin_job(self) -> None:
-        """Begin the next piece of long work, unless another one is under way."""
         while self._jobs and not self._has_job:
             _, _, done, client, work = heapq.heappop(self._jobs)
             if done.done():
@@ -186,7 +176,6 @@ class LoopTime:
             asyncio.get_running_loop().call_soon(self._give_turns)
 
     def _give_turns(self) -> None:
-        """Begin another pass of the loop: give turns to the payers that used the least."""
         self._pass_seconds = 0.0
         self._pass_turns = 0
         while self._ready and self._pass_turns < _TURNS_AT_ONCE and self._pass_seconds < SLICE_SECONDS:
@@ -215,13 +204,11 @@ class LoopTime:
         self._pass_turns += 1
 
     def _prepay(self, payer: Payer, client: ClientTurns, seconds: float) -> None:
-        """Count what a turn will take, as far as that can be known: it is charged afterwards."""
         client.prepaid = seconds
         payer.start += seconds
         self._pass_seconds += seconds
 
     def _queue(self, payer: Payer) -> None:
-        """Have a payer wait for its next turn, or first until it is within its budget."""
         if payer.is_queued:
             return
         payer.is_queued = True
@@ -246,7 +233,6 @@ class LoopTime:
         return payer.level
 
     def _forget(self) -> None:
-        """Forget the payers that were away the longest and have their whole budget again."""
         while len(self._payers) > _MOST_PAYERS:
             name, payer = next(iter(self._payers.items()))
             if payer.waiting or self._budget(payer) < _BURST_SECONDS:
@@ -255,10 +241,7 @@ class LoopTime:
 
 
 class ClientTurns:
-    """The turns of one connection. `run` measures what the connection does in the loop."""
-
     def __init__(self, loop_time: LoopTime, name: str, *, long_wait: float = 120.0) -> None:
-        """`name` is the payer's; a request waits for long work at most `long_wait` seconds."""
         self._time = loop_time
         self._long_wait = long_wait
         self._mark = loop_time.clock()
@@ -279,30 +262,24 @@ class ClientTurns:
         """Whether the request came before the previous answer: within a payer, other requests go first."""
 
     def pay_as(self, name: str) -> None:
-        """Have another payer pay from now on."""
         if name != self.name:
             self.name, self.payer = name, self._time.payer(name)
             self.start = self.payer.last_start
 
     def spend(self, seconds: float) -> None:
-        """Count loop time that the connection took elsewhere."""
         self._time.charge(self, seconds, budget=True)
 
     def run(self, work: Coroutine[Any, Any, _Value]) -> Awaitable[_Value]:
-        """Measure the loop time of a coroutine."""
         return _Measured(work, self)
 
     def resumed(self) -> None:
-        """Note that the connection's code runs."""
         self.is_pipelined = False
         self._mark = self._time.clock()
 
     def reads(self) -> None:
-        """Note that the next request is read now. If that takes no waiting, it is pipelined."""
         self.is_pipelined = True
 
     def suspended(self) -> None:
-        """Count the time since it was resumed, or last counted."""
         now = self._time.clock()
         seconds, self._mark = now - self._mark, now
         self._slice += seconds
@@ -310,7 +287,6 @@ class ClientTurns:
         self._time.charge(self, seconds, budget=self._has_budget)
 
     async def begin(self, size: int = 0) -> None:
-        """Wait for a turn for the next request of this many bytes."""
         self.suspended()
         self.expected_seconds = size * _SECONDS_A_BYTE if size > _LARGE else 0.0
         self.last_seconds = self._request_seconds
@@ -320,22 +296,18 @@ class ClientTurns:
 
     @property
     def is_over(self) -> bool:
-        """Whether the connection has worked on its request for as long as a turn takes."""
         return self._slice + self._time.clock() - self._mark > SLICE_SECONDS
 
     @property
     def is_long(self) -> bool:
-        """Whether the request has taken so long that the rest of it belongs into a thread."""
         return self._request_seconds + self._time.clock() - self._mark > _LONG_SECONDS
 
     async def again(self) -> None:
-        """Wait for another turn for the same request."""
         self.suspended()
         self.last_seconds, self.expected_seconds = SLICE_SECONDS, 0.0
         await self._turn()
 
     async def each(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Iterate over elements of a request. Other clients get turns during that."""
         for number, element in enumerate(elements, 1):
             yield element
             if number % _ELEMENTS_A_LOOK == 0 and self.is_over:
@@ -343,7 +315,6 @@ class ClientTurns:
                 await self.again()
 
     def end_long_work(self) -> None:
-        """Let another request of the payer have its answer put together, if this one's took long."""
         self.is_long_work = False
         if self._long_work_of is not None:
             self._long_work_of.long_work.release()
@@ -351,7 +322,6 @@ class ClientTurns:
             self._long_work_of = None
 
     def end(self) -> None:
-        """End with the connection. Work that continues, as a commit does, gets turns, but no long work."""
         self._has_ended = True
         self.end_long_work()
 
@@ -375,13 +345,12 @@ class ClientTurns:
             self.end_long_work()
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
-        """Do long work outside the loop. TimeoutError if its turn doesn't come in time."""
+        """Do long work in a thread. Raises TimeoutError if its turn doesn't come in time."""
         async with self._in_time():
             return await self._time.in_thread(self, work)
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
-        """Bound a wait for long work: by then, the client has given up."""
         try:
             async with asyncio.timeout(self._long_wait):
                 yield
@@ -389,7 +358,7 @@ class ClientTurns:
             raise TimeoutError(f"its long answer had no turn within {self._long_wait:g} seconds") from None
 
     def spare_budget(self) -> None:
-        """Take the request out of the payer's budget: it brought records."""
+        """Exempt the request from the payer's budget: it returned records."""
         self.payer.level += self._request_seconds
         self._has_budget = False
 
@@ -400,8 +369,6 @@ class ClientTurns:
 
 
 class _Measured(Awaitable[_Value]):
-    """Runs a coroutine, and counts the time of its steps."""
-
     __slots__ = ("_turns", "_work")
 
     def __init__(self, work: Coroutine[Any, Any, _Value], turns: ClientTurns) -> None:

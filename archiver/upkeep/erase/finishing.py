@@ -37,7 +37,7 @@ def finish(
     report.conditions = {erasure: str(value.get(CONDITION, "")) for erasure, value in waiting.items()}
     clean_spool(work.config.archive.spool)
     commits = len(report.commits)
-    if waiting.keys() - {report.erasure}:  # others may have brought some back since
+    if waiting.keys() - {report.erasure}:  # other runs may have restored some since
         erased = work.registry.erasures.offsets(work.topic)
         again = AtOffsets({each: tuple(those) for each, those in erased.items()})
         first = min(waiting)

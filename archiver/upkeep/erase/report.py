@@ -15,19 +15,13 @@ from schema_mapping.errors import ContextError
 
 @dataclass(slots=True, kw_only=True)
 class EraseReport:
-    """What an erasure found and did. It is filled during the run.
+    """What an erasure found and did. Filled during the run.
 
-    `spans` are the offsets that were found (partition, start, end), `offsets` how many these are by partition.
-    `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
-    jobs that may hold some of the records and are too young to be deleted. `rewriters` are runs of other jobs that may
-    have read some before, and may still upload them. `finished` are the erasures of which no
-    object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`. `unsearched` are
-    those among them whose search was cut short: run them again with their condition. `given_up` are such ones that were
-    closed, because the search of a later one ended: nothing is said of their records.
+    `spans` are (partition, start, end). `salt` proves the condition of `condition_hash` and is stored nowhere. `copies`
+    are uploads too young to delete. `rewriters` may still upload such records. `unfinished` erasures continue with
+    `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a complete search.
 
-    `local` are files in this machine's spool that may hold some, and records that nothing else has.
-    `partition_columns` are the columns of keys and values that the table is partitioned by, or was: manifests of the
-    snapshot that erased have their values.
+    `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
     `conditions` are the hashes of the conditions of all erasures that were open, by their ids; empty if offsets were
     named. `erased` are all offsets that were ever erased, if an erasure was open: of these, no object has a record any

@@ -200,7 +200,7 @@ def _map_numbers(mapped: MappedMessage) -> frozenset[int]:
 
 
 def _unknown(fields: Any, maps: frozenset[int]) -> list[Any]:
-    # upb writes a map entry with unknown fields anew; here it stays as it was.
+    # upb rewrites a map entry with unknown fields; here it stays as it was.
     return [
         (
             field.field_number,
