@@ -53,12 +53,10 @@ class FormatSettings(Protocol[SectionT_contra]):
     """A format; methods get its `settings`."""
 
     @property
-    def name(self) -> str:
-        ...
+    def name(self) -> str: ...
 
     @property
-    def suffixes(self) -> tuple[str, ...]:
-        ...
+    def suffixes(self) -> tuple[str, ...]: ...
 
     @property
     def kind(self) -> SchemaKind[Any] | None:
