@@ -67,7 +67,7 @@ def assign(
     With `now`, requests for known fingerprints are counted, until the version has returned (`has_returned`). Raises
     DescriptorError for an unreadable or too large schema.
     """
-    options = options or MappingOptions()
+    options = (options or MappingOptions()).of_table(version.mapping for version in reversed(state.versions))
     declared: dict[Root, DeclaredSchema | None] = {"key": key, "val": value}
     schemas = {
         root: format_called(schema.format).read(schema, state.entries, root)

@@ -53,6 +53,11 @@ FORM_STEP: Final = -8
 MEMBER_STEP: Final = 1 << 29
 """Steps above this one lead to the message types of a key or value that has several. No field number is so large."""
 
+NANOS_STEP: Final = -(1 << 29)
+"""Steps below this one lead to the nanoseconds of a field's times: the difference is the field's number."""
+
+NANOS_SUFFIX: Final = "_nanos"
+
 STEP_NAMES: Final = {
     ELEMENT_STEP: ELEMENT_NAME,
     MAP_KEY_STEP: MAP_KEY_NAME,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from schema_mapping.columns.iceberg import column_order
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, LedgerState, Root
 from schema_mapping.columns.ledger_tree import ROOT_IDS, ROOTS
-from schema_mapping.columns.paths import Path, Step, is_field
+from schema_mapping.columns.paths import Path, Step, is_field, is_nanos
 from schema_mapping.columns.types import ColumnType
 from schema_mapping.names import MEMBER_STEP
 from schema_mapping.row import row_mapping_from_text
@@ -127,14 +127,15 @@ class _OutlineColumns:
     def _column(self, entry: LedgerEntry) -> ColumnOutline:
         live = entry.state is ColumnState.LIVE
         step = entry.path[-1]
-        field = self._mapping.declared(entry.path) if live and is_field(step) else None
+        is_declared = is_field(step) and not is_nanos(step)
+        field = self._mapping.declared(entry.path) if live and is_declared else None
         named = entry.source_name if field is None else field.name
         return ColumnOutline(
             name=entry.name,
             field_id=entry.field_id,
             type=type_name(str(entry.type)),
             number=_number(step),
-            source_name=named if is_field(step) else None,
+            source_name=named if is_declared else None,
             protobuf=None if field is None else field.type,
             since=entry.since_version,
             removed=entry.deleted_version if not live else None,

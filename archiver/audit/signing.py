@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 from archiver.errors import ConfigError, SignatureInvalid
 
 ALGORITHM: Final = "ed25519"
-MAKE_KEY: Final = "openssl genpkey -algorithm ed25519 -out signing.pem"
+MAKE_KEY: Final = "archiver audit keygen signing.pem"
 MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.pem"
 
 

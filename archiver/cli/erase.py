@@ -120,7 +120,12 @@ def erase(
         loaded = load_config(config)
         consent = GIVEN if dry_run or finish else consent_to("erase", yes=yes)
         output = Output(EraseScreen(Terminal(stderr=show)), as_json=as_json)
-        if plan is not None or certificate is not None:
+        if finish and certificate is not None:
+            from archiver.cli.erase_plan import run_finish
+
+            assert topic is not None
+            succeeded = run_finish(loaded, topic, output, options=options, certificate=certificate, as_json=as_json)
+        elif plan is not None or certificate is not None:
             from archiver.cli.erase_plan import run_plan
 
             succeeded = run_plan(
@@ -202,8 +207,8 @@ def _check_options(
         raise ConfigError("Name a topic, or a plan for several topics with --plan")
     elif (condition is None) == (not finish):
         raise ConfigError("Give --where, or --offsets and --offsets-file, or --finish to go on with what was begun")
-    if certificate is not None and (finish or dry_run):
-        raise ConfigError("--certificate goes with an erasure, not with --dry-run or --finish")
+    if certificate is not None and dry_run:
+        raise ConfigError("--certificate goes with an erasure, not with --dry-run")
 
 
 def _show(config: Config, report: EraseReport) -> None:

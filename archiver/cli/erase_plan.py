@@ -44,6 +44,29 @@ def run_plan(
     return report.succeeded
 
 
+def run_finish(
+    loaded: Config,
+    topic: str,
+    output: Output[EraseEvent],
+    *,
+    options: EraseOptions,
+    certificate: Path,
+    as_json: bool,
+) -> bool:
+    """Continue the open erasures of a topic, and write the certificate. Return whether all of them are finished.
+
+    Raises ConfigError before any work if the certificate can't be signed or written.
+    """
+    from archiver.upkeep.erase.job import Erase
+    from archiver.upkeep.erase.plan import ErasurePlan, PlanReport
+
+    key = _key(loaded, certificate)
+    with output:
+        report = Erase(loaded, topic, None, output, options=options).run()
+    _write(PlanReport(plan=ErasurePlan(erasures=()), reports=(report,)), loaded, certificate, key, as_json=as_json)
+    return report.succeeded
+
+
 def _key(loaded: Config, certificate: Path) -> SigningKey:
     from archiver.audit.documents import check_place
     from archiver.audit.signing import MAKE_KEY, SigningKey

@@ -13,7 +13,7 @@ import typer
 from archiver.cli.consent import Yes
 from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, seconds_of
-from archiver.errors import ConfigError, ConsentMissing
+from archiver.errors import BrokerUnavailable, ConfigError, ConsentMissing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -223,6 +223,10 @@ def _needs_options(serve: ServeSection) -> bool:
 
 @contextmanager
 def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
+    """The groups of the server that the options name, else of that of the configuration.
+
+    BrokerUnavailable then names the server.
+    """
     from archiver.config import load_config
     from archiver.kafka.groups import ConsumerGroups
     from archiver.republish.client_options import SERVERS, read_properties
@@ -238,8 +242,12 @@ def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterato
                 " --kafka-options FILE, with security.protocol, and sasl.mechanism, sasl.username and sasl.password"
             )
         given[SERVERS] = section.advertise or section.listen
-    with ConsumerGroups(given) as found:
-        yield found
+    try:
+        with ConsumerGroups(given) as found:
+            yield found
+    except BrokerUnavailable as error:
+        hint = "" if bootstrap is not None or options is not None else ". Start it with `archiver serve kafka`"
+        raise BrokerUnavailable(f"{error.message}{hint}", **error.context, server=given[SERVERS]) from error
 
 
 def _one_of(

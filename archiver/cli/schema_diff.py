@@ -17,6 +17,7 @@ from schema_mapping import (
     assign,
 )
 from schema_mapping.columns.evolution import Change
+from schema_mapping.columns.options import NEW_TABLES
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 
@@ -88,7 +89,7 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None 
         state,
         key=proposed.key,
         value=proposed.value,
-        options=None if settings is None else mapping_options(settings),
+        options=NEW_TABLES if settings is None else mapping_options(settings),
         partition_source=(settings and settings.partition_source) or _newest(state).partition_source,
     )
     is_new = outcome.version > newest
@@ -143,7 +144,7 @@ def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path]
     """
     files = (ProposedFile(path=file, message=message, imports=tuple(imports)) for file in (old, new))
     first, second = map(FORMATS.next_schema, files)
-    return compare(assign(LedgerState(), value=first).state, Schemas(key=None, value=second))
+    return compare(assign(LedgerState(), value=first, options=NEW_TABLES).state, Schemas(key=None, value=second))
 
 
 def _newest(state: LedgerState) -> RowMapping:

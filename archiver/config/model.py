@@ -93,7 +93,7 @@ class TopicSection(Section):
     start_from: StartFrom = "earliest"
     keep_removed: bool = True
     expand_cuts: bool = False
-    well_known_types: Literal["struct", "native"] = "struct"
+    well_known_types: Literal["timestamp", "struct", "native"] | None = None
     uint64: Literal["long", "decimal"] = "long"
 
     @property

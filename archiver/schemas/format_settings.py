@@ -13,7 +13,7 @@ from archiver.schemas.registry.envelope import EnvelopeReader
 from archiver.schemas.registry.schema_kind import SchemaKind
 from archiver.schemas.registry.subjects import Subjects
 from archiver.wire.header_ids import KEY_HEADER, VALUE_HEADER
-from schema_mapping.columns.options import MappingOptions
+from schema_mapping.columns.options import NEW_TABLES, MappingOptions
 from schema_mapping.value_format import DeclaredSchema
 
 Part: TypeAlias = Literal["key", "value"]
@@ -94,6 +94,7 @@ def mapping_options(topic: TopicSection) -> MappingOptions:
         max_columns=max(limit.columns for limit in limits),
         keep_removed=topic.keep_removed,
         expand_cuts=topic.expand_cuts,
-        well_known_types=topic.well_known_types,
+        well_known_types=topic.well_known_types or NEW_TABLES.well_known_types,
+        keeps_types=topic.well_known_types is None,
         uint64=topic.uint64,
     )

@@ -114,17 +114,20 @@ def _topic_lines(draft: TopicDraft, taken: set[str]) -> Iterator[str]:
     yield from section if draft.is_in_force else (f"# {line}" for line in section)
     for part, sampled in (("key", draft.keys), ("value", draft.values)):
         if draft.is_in_force and sampled is not None and part not in draft.formats:
-            yield from _proposal(part, sampled.all_look, draft)
+            yield from _proposal(part, sampled, draft)
 
 
-def _proposal(part: str, look: Look | None, draft: TopicDraft) -> Iterator[str]:
-    """Yield a commented line for a likely format. Only a registry can identify enveloped Protobuf."""
-    if look is Look.PROTOBUF:
+def _proposal(part: str, sampled: Sampled, draft: TopicDraft) -> Iterator[str]:
+    """A line for a format that the samples may have. Only a registry knows the format of enveloped values."""
+    look = sampled.all_look
+    if sampled.has_bytes:
+        yield f'# {part} = {{ format = "avro", schema = "FILE.avsc" }}  # if it is Avro'
+    elif look is Look.PROTOBUF:
         yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
     elif look is Look.REGISTRY and draft.asked_registry:
-        yield f"# {part}: not all of these ids are Protobuf schemas of the registry, so it is archived as bytes"
+        yield f"# {part}: the registry doesn't have all of these ids as Protobuf, or as Avro: it is archived as bytes"
     elif look is Look.REGISTRY:
-        yield f"# {part}: set [schema_registry], and `archiver init` looks whether its schemas are Protobuf"
+        yield f"# {part}: set [schema_registry], and `archiver init` looks whether its schemas are Protobuf or Avro"
 
 
 def _remarks(draft: TopicDraft) -> Iterator[str]:

@@ -46,6 +46,11 @@ class Sampled:
         looks = {look for look in self.looks if look is not Look.NULL}
         return looks.pop() if len(looks) == 1 else None
 
+    @property
+    def has_bytes(self) -> bool:
+        """Whether some are bytes of no form that is recognized, and none is in an envelope or a text."""
+        return bool(self.looks[Look.OTHER]) and not self.looks.keys() - {Look.NULL, Look.OTHER, Look.PROTOBUF}
+
     @classmethod
     def of(cls, found: Sequence[bytes | None]) -> Sampled:
         looks = [look_of(each) for each in found]

@@ -90,24 +90,13 @@ class CompactNotes:
 def print_report(console: TextConsole, report: CompactReport) -> None:
     console.print(fields_listing((*_NAMES, *(_PLANNED if report.dry_run else _DONE)), report.topics))
     if report.dry_run:
-        before = sum(each.planned_files for each in report.topics)
-        after = sum(each.expected_files for each in report.topics)
-        amount = size(sum(each.planned_bytes for each in report.topics))
-        console.print(f"{counted(before, 'file')} with {amount} would become about {after:,}; nothing was changed")
-        for each in report.topics:
-            if each.planned_moves:
-                moves = f"{counted(each.planned_moves, 'file')} with {size(each.planned_move_bytes)}"
-                console.print(
-                    f"{each.topic}: {moves} would move to partitions by {each.partitioned_by}; they become more files"
-                    " where these have many values"
-                )
+        _print_plan(console, report)
         return
     done = report.done
     if not done.files_before:
         console.print(f"nothing to put together, {duration(report.seconds)}")
         for topic in report.topics:
-            if topic.small_files and topic.error is None and not topic.failures:
-                console.print(_why_none(topic))
+            _print_why_none(console, topic)
         return
     saved = 1 - done.bytes_after / done.bytes_before if done.bytes_before else 0.0
     console.print(
@@ -123,8 +112,28 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
             console.print(f"{each.topic}: stopped before all was done; run it again", style="yellow")
 
 
-def _why_none(topic: TopicCompaction) -> str:
-    return (
+def _print_plan(console: TextConsole, report: CompactReport) -> None:
+    before = sum(each.planned_files for each in report.topics)
+    after = sum(each.expected_files for each in report.topics)
+    amount = size(sum(each.planned_bytes for each in report.topics))
+    console.print(f"{counted(before, 'file')} with {amount} would become about {after:,}; nothing was changed")
+    for topic in report.topics:
+        if topic.planned_moves:
+            moves = f"{counted(topic.planned_moves, 'file')} with {size(topic.planned_move_bytes)}"
+            console.print(
+                f"{topic.topic}: {moves} would move to partitions by {topic.partitioned_by}; they become more files"
+                " where these have many values"
+            )
+    for topic in report.topics:
+        if not topic.planned_files:
+            _print_why_none(console, topic)
+
+
+def _print_why_none(console: TextConsole, topic: TopicCompaction) -> None:
+    """Print why small files stay: too few of them lie beside each other."""
+    if not topic.small_files or topic.error is not None or topic.failures:
+        return
+    console.print(
         f"{topic.topic}: {topic.small_files:,} of {counted(topic.files, 'file')} are small, but no partition of the"
         f" table has {topic.min_files:,} of one Kafka partition beside each other; --min-files 2 merges fewer"
     )

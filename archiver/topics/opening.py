@@ -11,7 +11,7 @@ from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
 from archiver.config import TopicConfig
 from archiver.config.mistakes import key_text
-from archiver.errors import ConfigError
+from archiver.errors import ConfigError, SchemaChangeWaits
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.files.unapproved import WaitingMapping
 from archiver.kafka.leaders import TopicDescription
@@ -40,8 +40,11 @@ from schema_mapping.row import RowMapping
 class OpenedTopic:
     """A topic ready for tasks.
 
-    `change` goes with the next commit. `bloom_filters` are by field id. `next_version` is stored by `for_records`.
-    `waiting` needs approval.
+    `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
+    that get one in new files, by field id. `schema_registry` names the one that gives envelopes their meaning, if
+    records have any. `journal` has the mapping. `next_version` is stored before records are archived with it, by
+    `for_records`. `waiting` is a schema change that waits for approval, and `waiting_mapping` its mapping. `stops` is
+    the error of the next records, if none can be archived before the approval; staged ranges are committed before.
     """
 
     topic: TopicRow
@@ -56,7 +59,7 @@ class OpenedTopic:
     next_version: NextVersion | None = None
     waiting: WaitingChange | None = None
     waiting_mapping: WaitingMapping | None = None
-    halts: bool = False
+    stops: SchemaChangeWaits | None = None
 
     @property
     def staged(self) -> StagedTopic:
@@ -155,7 +158,7 @@ def open_topic(
         table=None if table.is_recalled else table,
         is_held=config.hold if notes_hold else None,
     )
-    readers = _readers_in_force(choice, schemas)
+    readers, stops = _readers_in_force(choice, schemas)
     next_version = choice.next_version
     return OpenedTopic(
         topic=topic,
@@ -170,31 +173,39 @@ def open_topic(
         next_version=None if next_version is None else NextVersion(assignment=next_version, assigner=assigner),
         waiting=choice.waiting,
         waiting_mapping=waiting_mapping(choice, schemas),
-        halts=config.on_schema_change == "halt",
+        stops=stops,
     )
 
 
 def _readers_in_force(
     choice: SchemaChoice, schemas: TopicSchemas
-) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
-    if choice.waiting is None:
-        return schemas.key_envelope, schemas.value_envelope
+) -> tuple[tuple[EnvelopeReader | None, EnvelopeReader | None], SchemaChangeWaits | None]:
+    """Return the readers of envelopes for the version in force.
+
+    With them comes the error of the next records if they can't be archived before a waiting change is approved.
+    """
+    own, waiting = (schemas.key_envelope, schemas.value_envelope), choice.waiting
+    if waiting is None:
+        return own, None
+    name = schemas.config.name
+    if schemas.config.on_schema_change == "halt":
+        return own, waits_error(name, waiting.changes, what="Nothing is archived until then.")
     try:
         key, value = schemas.readers_of(choice.in_force.row)
     except ConfigError as error:
         what = f"{error.message}: nothing is archived until this is approved."
-        raise waits_error(schemas.config.name, choice.waiting.changes, what=what) from error
-    return key and key.beside(schemas.key_envelope), value and value.beside(schemas.value_envelope)
+        return own, waits_error(name, waiting.changes, what=what)
+    return (key and key.beside(own[0]), value and value.beside(own[1])), None
 
 
 def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
     """The topic for its next records; stores a new schema version.
 
-    Raises SchemaChangeWaits if a change waits and `on_schema_change = "halt"`, ColumnsMoved if another process changed
-    the columns.
+    Raises SchemaChangeWaits if a change waits and the topic says `on_schema_change = "halt"`, or names another format
+    than the version in force has, and ColumnsMoved if another process changed the columns.
     """
-    if opened.waiting is not None and opened.halts:
-        raise waits_error(opened.topic.topic, opened.waiting.changes, what="Nothing is archived until then.")
+    if opened.stops is not None:
+        raise opened.stops
     if opened.next_version is None:
         return opened
     assignment, schemas = opened.next_version.store(opened.table), opened.next_version.assigner.schemas

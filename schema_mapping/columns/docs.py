@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from schema_mapping import names
 from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
 from schema_mapping.columns.ledger_tree import ColumnNode
-from schema_mapping.columns.paths import Step
+from schema_mapping.columns.paths import Step, field_step, is_nanos
 
 Comments: TypeAlias = Mapping[tuple[str, Step], str]
 """Comments of fields, by the name of their struct in the graph and their step."""
@@ -30,12 +30,18 @@ def one_line(text: str) -> str:
     return line if len(line) <= LONGEST else line[: LONGEST - len(ELLIPSIS)].rstrip() + ELLIPSIS
 
 
+def nanos_comment(column: str) -> str:
+    """The comment of the nanoseconds of a column of times."""
+    return f"nanoseconds of `{column}` below its microseconds, 0 to 999"
+
+
 def _document(struct: ColumnNode, graph: ColumnGraph, name: str, comments: Comments) -> None:
     live = {node.step: node for node in struct.children if node.live}
     for field in graph.structs[name]:
         node = live.get(field.step)
         if node is not None:
-            comment = comments.get((name, field.step))
+            time = live.get(field_step(field.step)) if is_nanos(field.step) else None
+            comment = comments.get((name, field.step)) if time is None else nanos_comment(time.name)
             node.doc = one_line(comment) if comment else None
             _document_below(node, field.held, graph, comments)
 

@@ -34,7 +34,7 @@ from schema_mapping.columns.arrow import DOC_KEY, arrow_field, field_id_of, scal
 from schema_mapping.columns.docs import one_line
 from schema_mapping.columns.ledger import ColumnState, LedgerEntry, Root
 from schema_mapping.columns.ledger_tree import ROOT_IDS
-from schema_mapping.columns.paths import is_required
+from schema_mapping.columns.paths import field_step, is_nanos, is_required
 from schema_mapping.columns.shape import ROOT_SPECIALS
 from schema_mapping.columns.types import ColumnType
 
@@ -109,15 +109,20 @@ def ledger_field(
     return arrow_field(root, _ledger_struct(top, below, parent_live=True), top)
 
 
-def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
-    """Sort fields by number and age, then by first appearance of names, then added columns."""
-    match entry.path[-1]:
+def column_order(entry: LedgerEntry) -> tuple[int, int, bool, int]:
+    """The sort key of a column in its struct: numbered fields, then named fields, then added columns.
+
+    Numbers ascend, with the oldest generation first, and the nanoseconds of a field's times after the field. Names are
+    in the order of their first appearance.
+    """
+    step = entry.path[-1]
+    match field_step(step):
         case str():
-            return 1, entry.field_id, 0
-        case step if step > 0:
-            return 0, step, entry.generation
-        case step:
-            return 2, ROOT_SPECIALS.index(step) if step in ROOT_SPECIALS else 0, 0
+            return 1, entry.field_id, False, 0
+        case number if number > 0:
+            return 0, number, is_nanos(step), entry.generation
+        case special:
+            return 2, ROOT_SPECIALS.index(special) if special in ROOT_SPECIALS else 0, False, 0
 
 
 def _ledger_struct(parent: int, below: Mapping[int, list[LedgerEntry]], *, parent_live: bool) -> pa.StructType:

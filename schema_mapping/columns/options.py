@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from schema_mapping.errors import MappingOptionsError
@@ -10,18 +13,20 @@ from schema_mapping.errors import MappingOptionsError
 HARD_DEPTH: Final = 28
 HARD_COLUMNS: Final = 10_000
 
-WellKnownTypes: TypeAlias = Literal["struct", "native"]
+WellKnownTypes: TypeAlias = Literal["struct", "timestamp", "native"]
 Uint64: TypeAlias = Literal["long", "decimal"]
 
-LATER: Final = {"well_known_types": "struct", "uint64": "long"}
+LATER: Final = {"well_known_types": "struct", "uint64": "long", "keeps_types": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingOptions:
     """Limits and choices (docs/configuration.md), part of the fingerprint.
 
-    `max_depth` counts from the root, which is 1; `max_columns` counts leaf columns. `expand_cuts` reconsiders cuts.
-    Without `keep_removed`, replays of older rows aren't exact after a rewrite.
+    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. `expand_cuts`
+    tries again to expand cut messages. Without `keep_removed`, columns of removed fields leave the table, and older
+    rows can't be replayed exactly after the next rewrite. With `keeps_types`, `well_known_types` is for new tables: a
+    table with a schema keeps the choice of its newest version (`of_table`).
     """
 
     max_depth: int = 24
@@ -30,6 +35,7 @@ class MappingOptions:
     keep_removed: bool = True
     well_known_types: WellKnownTypes = "struct"
     uint64: Uint64 = "long"
+    keeps_types: bool = False
 
     def __post_init__(self) -> None:
         for name, value, hard in (
@@ -45,6 +51,13 @@ class MappingOptions:
             if choice not in choices:
                 raise MappingOptionsError(f"{name} must be {' or '.join(choices)}", **{name: choice})
 
+    def of_table(self, mappings: Iterable[str]) -> Self:
+        """The options for a table. `mappings` are the texts of its schema versions' mappings, the newest first."""
+        if not self.keeps_types:
+            return self
+        choices = (choice for text in mappings if (choice := _chosen_types(text)) is not None)
+        return replace(self, well_known_types=next(choices, self.well_known_types), keeps_types=False)
+
     def to_json(self) -> dict[str, Any]:
         """Omits later options with their default, so that old fingerprints stay the same."""
         return {name: value for name, value in asdict(self).items() if LATER.get(name) != value}
@@ -52,3 +65,19 @@ class MappingOptions:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         return cls(**data)
+
+
+NEW_TABLES: Final = MappingOptions(well_known_types="timestamp", keeps_types=True)
+"""The options without a configuration."""
+
+
+@lru_cache(maxsize=64)
+def _chosen_types(text: str) -> WellKnownTypes | None:
+    """The choice in a row mapping's text. None if neither key nor value has a schema."""
+    data = json.loads(text)
+    for part in ("value", "key"):
+        options = data[part].get("options")
+        if options is not None:
+            chosen: WellKnownTypes = options.get("well_known_types", LATER["well_known_types"])
+            return chosen
+    return None

@@ -1,6 +1,7 @@
 """Paths of columns: steps from the root. A step is a field's number or name.
 
-Numbers below 0 are reserved steps (`names`).
+A step to a field is the field's number or name, as in its format. Numbers below 0 are the reserved steps of `names`,
+or lead to the nanoseconds of a field's times.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from schema_mapping.errors import EvolutionError
-from schema_mapping.names import ELEMENT_STEP, MAP_KEY_STEP
+from schema_mapping.names import ELEMENT_STEP, MAP_KEY_STEP, NANOS_STEP
 
 Step: TypeAlias = int | str
 Path: TypeAlias = tuple[Step, ...]
@@ -23,8 +24,23 @@ LONGEST: Final = 500
 
 
 def is_field(step: Step) -> bool:
-    """Not added columns, list elements, or a map's keys and values."""
-    return isinstance(step, str) or step > 0
+    """Whether the step leads to a field or its nanoseconds, not to an added column, or into a list or map."""
+    return isinstance(step, str) or step > 0 or is_nanos(step)
+
+
+def nanos_step(number: int) -> int:
+    """The step to the nanoseconds of a field's times."""
+    return NANOS_STEP - number
+
+
+def is_nanos(step: Step) -> bool:
+    """Whether the step leads to the nanoseconds of a field's times."""
+    return isinstance(step, int) and step < NANOS_STEP
+
+
+def field_step(step: Step) -> Step:
+    """The step to the field whose column, or whose nanoseconds, the step leads to."""
+    return NANOS_STEP - step if isinstance(step, int) and is_nanos(step) else step
 
 
 def is_required(path: Path) -> bool:

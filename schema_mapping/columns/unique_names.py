@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from schema_mapping import names
 from schema_mapping.columns.ledger_tree import STRUCTS, ColumnNode
-from schema_mapping.columns.paths import is_field, step_order
+from schema_mapping.columns.paths import field_step, is_field, is_nanos, step_order
 
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -25,14 +25,14 @@ def name_columns(struct: ColumnNode) -> None:
     if struct.type in STRUCTS:
         _name_fields([child for child in struct.children if is_field(child.step)])
     for child in struct.children:
-        if isinstance(child.step, int) and child.step < 0:
+        if isinstance(child.step, int) and not is_field(child.step):
             child.name = names.STEP_NAMES[child.step]
         if child.live:
             name_columns(child)
 
 
 def _name_fields(fields: Iterable[ColumnNode]) -> None:
-    ordered = sorted(fields, key=lambda node: (step_order(node.step), node.generation))
+    ordered = sorted(fields, key=lambda node: (is_nanos(node.step), step_order(field_step(node.step)), node.generation))
     live = [node for node in ordered if node.live]
     taken = set(names.RESERVED)
     yielding: list[ColumnNode] = []
@@ -72,9 +72,10 @@ def _plain_name(node: ColumnNode) -> str:
 
 
 def _with_number(node: ColumnNode, name: str) -> str:
-    if isinstance(node.step, str):
+    step = field_step(node.step)
+    if isinstance(step, str):
         return f"{name}_{node.field_id}"
-    return f"{name}_{node.step if node.step < names.MEMBER_STEP else node.step - names.MEMBER_STEP}"
+    return f"{name}_{step if step < names.MEMBER_STEP else step - names.MEMBER_STEP}"
 
 
 def _take(node: ColumnNode, name: str, taken: set[str]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.columns.arrow import arrow_field, scalar_arrow_type
 from schema_mapping.protobuf.field_kinds import Cardinality
-from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage, RootIds
+from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage, NanosColumn, RootIds
 from schema_mapping.protobuf.message_columns import column_type
 
 
@@ -25,12 +25,21 @@ def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
 
 
 def _struct(message: MappedMessage, specials: Iterable[pa.Field] = ()) -> pa.StructType:
-    fields = (column(field) for field in message.fields)
+    fields = (column for field in message.fields for column in columns(field))
     return pa.struct([*fields, *specials, arrow_field(names.UNRECOGNIZED, pa.binary(), message.unrecognized_id)])
 
 
-def column(field: MappedField) -> pa.Field:
-    return arrow_field(field.name, _type(field), field.field_id)
+def columns(field: MappedField) -> Iterator[pa.Field]:
+    """The Arrow field of a mapped field, and that of its nanoseconds if they have a column."""
+    yield arrow_field(field.name, _type(field), field.field_id)
+    if field.nanos is not None:
+        yield arrow_field(field.nanos.name, _nanos_type(field.nanos), field.nanos.field_id)
+
+
+def _nanos_type(nanos: NanosColumn) -> pa.DataType:
+    if nanos.element_id is None:
+        return pa.int32()
+    return pa.list_(arrow_field(names.ELEMENT_NAME, pa.int32(), nanos.element_id, nullable=False))
 
 
 def _type(field: MappedField) -> pa.DataType:

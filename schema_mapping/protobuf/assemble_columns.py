@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from schema_mapping.columns.zeros import NO_BYTES, zeros
@@ -38,10 +37,11 @@ class _Assembly:
                 return pa.Array.from_buffers(layout.type, length, [bits], nulls, children=children)
             case ListLayout():
                 bits, nulls = self._validity(layout.validity)
-                offsets = self._offsets(layout.counts)
-                return pa.Array.from_buffers(
-                    layout.type, length, [bits, offsets], nulls, children=[self.build(layout.element)]
-                )
+                element, offsets = self.build(layout.element), self._offsets(layout.counts)
+                dead = None if layout.index is None else self._dead[layout.index]
+                if dead is not None:
+                    (element,), offsets = _without(dead, (element,), offsets)
+                return pa.Array.from_buffers(layout.type, length, [bits, offsets], nulls, children=[element])
             case MapLayout():
                 return self._map(layout, length)
             case _ as never:
@@ -77,18 +77,16 @@ class _Assembly:
         offsets = self._offsets(layout.counts)
         dead = self._dead[layout.index]
         if dead is not None:
-            key, value, offsets = _without(np.frombuffer(dead, dtype=np.int64), key, value, offsets)
+            (key, value), offsets = _without(dead, (key, value), offsets)
         entries = pa.StructArray.from_arrays([key, value], fields=[layout.type.key_field, layout.type.item_field])
         return pa.Array.from_buffers(layout.type, length, [bits, offsets], nulls, children=[entries])
 
 
-def _without(
-    dead: npt.NDArray[np.int64], key: pa.Array, value: pa.Array, offsets: pa.Buffer
-) -> tuple[pa.Array, pa.Array, pa.Buffer]:
-    keep = np.ones(len(key), dtype=bool)
-    keep[dead] = False
-    before = np.zeros(len(key) + 1, dtype=np.int32)
+def _without(dead: bytes, columns: tuple[pa.Array, ...], offsets: pa.Buffer) -> tuple[tuple[pa.Array, ...], pa.Buffer]:
+    keep = np.ones(len(columns[0]), dtype=bool)
+    keep[np.frombuffer(dead, dtype=np.int64)] = False
+    before = np.zeros(len(keep) + 1, dtype=np.int32)
     np.cumsum(keep, out=before[1:])
     mask = pa.array(keep)
     moved = before[np.frombuffer(offsets, dtype=np.int32)]
-    return key.filter(mask), value.filter(mask), pa.py_buffer(moved)
+    return tuple(column.filter(mask) for column in columns), pa.py_buffer(moved)

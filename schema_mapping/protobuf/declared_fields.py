@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schema_mapping.columns.paths import Path, is_field
+from schema_mapping.columns.paths import Path, field_step, is_field
 from schema_mapping.protobuf.field_kinds import Cardinality
 from schema_mapping.protobuf.type_graph import FieldType, MessageType, TypeGraph
 
@@ -25,7 +25,8 @@ class DeclaredFields:
         field: FieldType | None = None
         for step in path:
             if is_field(step):
-                field = next(candidate for candidate in self._graph.types[message].fields if candidate.number == step)
+                fields, number = self._graph.types[message].fields, field_step(step)
+                field = next(candidate for candidate in fields if candidate.number == number)
                 message = field.held_message or message
         return field, message
 

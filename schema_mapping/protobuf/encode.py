@@ -17,14 +17,16 @@ NOT_ENCODABLE = {
     "enum": "an enum column holds a text that is neither a name of the enum nor a number",
     "json": "a column of JSON holds a text that isn't the JSON of its Protobuf type",
     "form": "`__form__` names a form of writing that isn't known here",
+    "nanos": "a list of nanoseconds has more or fewer elements than its column of times",
 }
 
 
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
     """Return the original values bit for bit; large binary above 2 GiB.
 
-    Texts may be in dictionaries (`IN_DICTIONARY`). Raises KernelError if the rows don't have the mapping's columns, an
-    enum's text is neither name nor number, or JSON is invalid.
+    Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. The result is large binary above 2 GiB. Raises
+    KernelError if the rows don't have the mapping's columns, an enum column has a text that is neither a name nor a
+    number, a JSON column has a text that isn't JSON of its type, or times and nanoseconds differ in number.
     """
     size = rows.nbytes
     if rows.type != program.arrow_type:

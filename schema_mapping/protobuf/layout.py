@@ -30,11 +30,17 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
+    """A repeated field: `counts` has its offsets; its elements have a separate row space.
+
+    The nanoseconds of a map's times are a list beside the map; `index` is the map's position among the maps.
+    """
+
     type: pa.DataType
     space: int
     validity: int | None
     counts: int
     element: Layout
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

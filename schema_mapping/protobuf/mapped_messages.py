@@ -1,6 +1,7 @@
 """Message types with names and ids of columns.
 
-Fields ascend by number; then at the root `__prefix__`, `__raw__`, `__err__` and `__form__`; then `__unrecognized__`.
+Fields are in ascending number. In every struct the columns are the fields, each followed by its times' nanoseconds if
+these have a column, then at the root `__prefix__`, `__raw__`, `__err__` and `__form__`, then `__unrecognized__`.
 """
 
 from __future__ import annotations
@@ -10,18 +11,32 @@ from dataclasses import dataclass
 
 from schema_mapping import names
 from schema_mapping.columns.ids import ColumnId, ColumnIds
-from schema_mapping.columns.paths import Path
+from schema_mapping.columns.paths import Path, nanos_step
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.field_kinds import Cardinality, EnumType, WellKnown, WireKind
 from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NanosColumn:
+    """The nanoseconds of a field's times: an int, or a list of as many as a list or map has times.
+
+    `element_id` is None for an int.
+    """
+
+    name: str
+    field_id: int
+    element_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
     """A field and its column. `oneof` is never a synthetic one's.
 
-    A list has `field_id`, its elements `element_id`; a map has `key` and `value`. A cut message has `unrecognized_id`.
-    `native` is a scalar column's well-known type.
+    `oneof` is the index of a real oneof, never of a synthetic one. For a repeated field, `field_id` is the list's id
+    and `element_id` the elements'. A map has `key` and `value` with Iceberg's ids; its `kind` has no meaning. A cut
+    message has `unrecognized_id`, the id of its only child. `native` is the well-known type of a scalar column, and
+    `nanos` the column after it.
     """
 
     number: int
@@ -43,6 +58,7 @@ class MappedField:
     unrecognized_id: int | None
     native: WellKnown | None = None
     decimal: bool = False
+    nanos: NanosColumn | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -164,4 +180,15 @@ def _field(graph: TypeGraph, field: FieldType, path: Path, columns: Mapping[Path
         unrecognized_id=_id(columns, (*inner, names.UNRECOGNIZED_STEP), graph.root) if cut else None,
         native=field.native,
         decimal=field.decimal,
+        nanos=_nanos(graph, field, path, columns) if field.nanos else None,
+    )
+
+
+def _nanos(graph: TypeGraph, field: FieldType, path: Path, columns: Mapping[Path, ColumnId]) -> NanosColumn:
+    own = (*path[:-1], nanos_step(field.number))
+    is_list = field.cardinality is not Cardinality.SINGULAR
+    return NanosColumn(
+        name=columns[own].name if own in columns else field.name,
+        field_id=_id(columns, own, graph.root),
+        element_id=_id(columns, (*own, names.ELEMENT_STEP), graph.root) if is_list else None,
     )

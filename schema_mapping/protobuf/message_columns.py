@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
+from schema_mapping import names
 from schema_mapping.columns.graph import ColumnGraph, GraphField, Held, ListOf, MapOf, StructOf
+from schema_mapping.columns.paths import nanos_step
 from schema_mapping.columns.types import UNSIGNED_LONG, AnyColumnType, ColumnType
 from schema_mapping.protobuf.field_kinds import Cardinality, WellKnown, WireKind
 from schema_mapping.protobuf.mapped_messages import MappedField
@@ -37,13 +40,19 @@ def message_columns(graph: TypeGraph) -> ColumnGraph:
     return ColumnGraph(
         root=graph.root,
         structs={
-            name: tuple(
-                GraphField(step=field.number, name=field.column_name, held=_held(field)) for field in kind.fields
-            )
+            name: tuple(column for field in kind.fields for column in _columns(field))
             for name, kind in graph.types.items()
         },
         one_of=graph.root == UNION_ROOT,
     )
+
+
+def _columns(field: FieldType) -> Iterator[GraphField]:
+    yield GraphField(step=field.number, name=field.column_name, held=_held(field))
+    if field.nanos:
+        is_list = field.cardinality is not Cardinality.SINGULAR
+        kind: Held = ListOf(ColumnType.INT) if is_list else ColumnType.INT
+        yield GraphField(step=nanos_step(field.number), name=f"{field.column_name}{names.NANOS_SUFFIX}", held=kind)
 
 
 def _held(field: FieldType) -> Held:

@@ -116,7 +116,7 @@ class TableBuilder:
         self, message: MappedMessage, arrow_type: pa.StructType, place: _ColumnPlace
     ) -> tuple[int, tuple[Layout, ...]]:
         place = replace(place, message=message.full_name)
-        columns = {field.number: (index, field) for index, field in enumerate(message.fields)}
+        columns = {field.number: field for field in message.fields}
         excluded = {field.number: field for field in message.excluded}
         numbers = sorted((*columns, *excluded))
         node = self._new_node(place.space, count=len(numbers))
@@ -131,16 +131,19 @@ class TableBuilder:
             if index is not None
         }
         layouts: list[Layout] = []
+        types = iter(column.type for column in arrow_type)
         for at, number in enumerate(numbers, start=row.first):
             if number in excluded:
                 self._fields[at] = self._aside(excluded[number], place.space, node)
                 continue
-            index, field = columns[number]
+            field = columns[number]
             result = FieldRow(number=number, op=_op(field), home=place.space, owner=node)
             self._fields[at] = result
             result.oneof = -1 if field.oneof is None else oneofs[field.oneof]
             result.late = 0 if field.oneof is None else field.oneof + 1
-            layouts.append(self._field(field, result, arrow_type.field(index).type, place))
+            layouts.append(self._field(field, result, next(types), place))
+            if field.nanos is not None:
+                layouts.append(self._nanos(result, layouts[-1], next(types), place))
         row.has_lists = any(self._hangs_rows(field) for field in self._fields[row.first : row.first + row.count])
         layouts.append(self._unknown_leaf(row.unknown, place, arrow_type.field(arrow_type.num_fields - 1).type))
         return node, tuple(layouts)
@@ -284,6 +287,27 @@ class TableBuilder:
             validity = self._validity(place.space, native.fits)
         output = self._output(self._natives.output(row), place.space, native.slot, gate=native.presence)
         return LeafLayout(type=arrow_type, space=place.space, output=output, validity=validity)
+
+    def _nanos(self, row: FieldRow, times: Layout, arrow_type: pa.DataType, place: _ColumnPlace) -> Layout:
+        # The nanoseconds of the times that were laid out last: null when a time is, and as many as the times.
+        native = self._natives.rows[-1]
+        native.keeps_nanos = True
+        row.flags |= FIELD_FLAGS["NANOS"]
+        output = self._output("32", native.space, native.nanos, gate=native.presence)
+        match times:
+            case LeafLayout():
+                return LeafLayout(type=arrow_type, space=native.space, output=output, validity=times.validity)
+            case ListLayout() | MapLayout():
+                return ListLayout(
+                    type=arrow_type,
+                    space=place.space,
+                    validity=times.validity,
+                    counts=times.counts,
+                    element=LeafLayout(type=pa.int32(), space=native.space, output=output, validity=None),
+                    index=times.index,
+                )
+            case StructLayout():
+                raise AssertionError("a struct has no column of nanoseconds")
 
     def _cut(
         self, row: FieldRow, arrow_type: pa.StructType, place: _ColumnPlace, entry_of: FieldRow | None

@@ -98,7 +98,10 @@ class MapRow:
 
 @dataclass(slots=True, kw_only=True)
 class NativeRow:
-    """`kind` is the node's flag; `presence` and `fits` are bits."""
+    """A well-known type with one column. `kind` is its node's flag; `presence` and `fits` are bits.
+
+    `keeps_nanos`: the nanoseconds that its microseconds don't have are in a column, too.
+    """
 
     space: int
     kind: int
@@ -107,6 +110,7 @@ class NativeRow:
     unknown: int = NONE
     presence: int = NONE
     fits: int = NONE
+    keeps_nanos: bool = False
 
 
 NO_FIELD = FieldRow(number=0, op=tables.OPS["NONE"])
@@ -118,7 +122,7 @@ FIELD = np.dtype(
 NODE = np.dtype([(n, "i4") for n in ("first", "count", "lookup", "dense", "unknown", "flags", "has_lists")])
 SPACE = np.dtype([(n, "i4") for n in ("stride", "parent", "count_slot", "head")])
 OUTPUT = np.dtype([(n, "i4") for n in ("kind", "space", "slot", "extra", "gate")])
-NATIVE = np.dtype([(n, "i4") for n in ("space", "kind", "slot", "nanos", "unknown", "presence", "fits")])
+NATIVE = np.dtype([(n, "i4") for n in ("space", "kind", "slot", "nanos", "unknown", "presence", "fits", "keeps_nanos")])
 MAP = np.dtype([(n, "i4") for n in ("space", "slot", "as_bytes")])
 
 
@@ -169,6 +173,7 @@ def native_array(natives: Sequence[NativeRow], spaces: Sequence[SpaceRow]) -> Ar
             *(_placed(getattr(row, name), row.space, spaces) for name in slots),
             row.presence,
             row.fits,
+            row.keeps_nanos,
         )
         for row in natives
     ]

@@ -31,8 +31,9 @@ UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireK
 class FieldType:
     """A declared field. `message` is set also if it is cut.
 
-    `column` is another column name. `native` and `decimal` are chosen by `well_known`; a `native` field has no
-    `message`.
+    `column` is the .proto's other name for the column. `extension` is an extension's full name. `native`, `decimal` and
+    `nanos`, which says that the nanoseconds of its times have a column too, aren't declared but chosen (see
+    `well_known`); a `native` field has no `message`.
     """
 
     number: int
@@ -52,6 +53,7 @@ class FieldType:
     extension: str | None = None
     native: WellKnown | None = None
     decimal: bool = False
+    nanos: bool = False
 
     @property
     def column_name(self) -> str:
@@ -63,7 +65,7 @@ class FieldType:
         return self.message if self.value is None else self.value.message
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on, without `native` and `decimal` (options)."""
+        """What bytes and columns depend on, as JSON values; without what is chosen, which counts as options."""
         seldom = {"column": self.column, "extension": self.extension}
         return {
             **self.place(),

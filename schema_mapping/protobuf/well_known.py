@@ -1,6 +1,7 @@
 """Chooses fields with one scalar column: well-known types and uint64.
 
-A message is well known if its facts equal Google's. A root stays a struct.
+A message is well known if its facts equal the ones of `google/protobuf` under its name. A root stays a struct.
+`timestamp` chooses Timestamps only, each with a column for the nanoseconds that the time's microseconds don't have.
 """
 
 from __future__ import annotations
@@ -29,15 +30,32 @@ _GENUINE: Final[tuple[Descriptor, ...]] = (
 def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
     if options.well_known_types == "struct" and options.uint64 == "long":
         return graph
-    genuine_types = _known_in(graph) if options.well_known_types == "native" else {}
+    chosen = _chosen(graph, options)
     decimal = options.uint64 == "decimal"
+    nanos = options.well_known_types == "timestamp"
     types = {
         name: kind
         if name == UNION_ROOT
-        else replace(kind, fields=tuple(_native(field, genuine_types, decimal=decimal) for field in kind.fields))
+        else replace(kind, fields=tuple(_column(field, chosen, decimal=decimal, nanos=nanos) for field in kind.fields))
         for name, kind in graph.types.items()
     }
     return replace(graph, types=types)
+
+
+def _chosen(graph: TypeGraph, options: MappingOptions) -> dict[str, WellKnown]:
+    match options.well_known_types:
+        case "struct":
+            return {}
+        case "timestamp":
+            return {name: kind for name, kind in _known_in(graph).items() if kind is WellKnown.TIMESTAMP}
+        case "native":
+            return _known_in(graph)
+
+
+def _column(field: FieldType, known: dict[str, WellKnown], *, decimal: bool, nanos: bool) -> FieldType:
+    column = _native(field, known, decimal=decimal)
+    is_time = (column.value or column).native is WellKnown.TIMESTAMP
+    return replace(column, nanos=True) if nanos and is_time else column
 
 
 def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> FieldType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -68,3 +69,46 @@ def test_plan_erases_in_all_topics_or_in_none(stack: Stack, tmp_path: Path) -> N
     assert topics[clicks]["offsets"] == [[0, 3, 4], [0, 6, 7]]
     assert NAME.decode() not in certificate.read_text()
     assert "request 114" in (tmp_path / "erased.json.html").read_text()
+
+
+def test_certificate_of_an_erasure_that_waits(stack: Stack, tmp_path: Path) -> None:
+    SigningKey.generate(tmp_path / "key.pem", tmp_path / "public.pem")
+    topic = stack.topic()
+    config = stack.config({topic: {}}, audit={"signing_key": str(tmp_path / "key.pem")})
+    stack.produce(topic, *({"key": NAME if n % 3 == 0 else b"k", "value": b"%d" % n} for n in range(9)))
+    archive_once(config)
+    name = load_config(config).topic(topic).table
+    table = stack.catalog().load_table(name)
+    table.manage_snapshots().create_tag(table.metadata.current_snapshot_id, "audit").commit()
+    certificate = tmp_path / "erased.json"
+
+    def certified(*words: str) -> tuple[int, dict[str, Any], str]:
+        code, printed = erase(config, topic, *words, "--certificate", str(certificate))
+        assert certificate.exists(), printed
+        signed = json.loads(certificate.read_text())
+        PublicKey.load(tmp_path / "public.pem").check(signed["certificate"], Signature.from_json(signed["signature"]))
+        page = (tmp_path / "erased.json.html").read_text()
+        certificate.unlink()
+        return code, signed["certificate"], page
+
+    search = ("--where", f"key = '{NAME.decode()}'", "--yes")
+    code, document, _ = certified(*search)
+    (first,) = document["topics"][0]["not_finished"]
+    assert (code, document["succeeded"]) == (1, False)
+    code, document, page = certified(*search)
+    assert (code, document["succeeded"], document["records"]) == (1, False, 0), "finds nothing, and something is open"
+    assert first in document["topics"][0]["not_finished"]
+    assert "The erasure is not finished" in page
+    code, document, page = certified("--finish")
+    assert (code, document["succeeded"]) == (1, False)
+
+    stack.catalog().load_table(name).manage_snapshots().remove_tag("audit").commit()
+    code, document, page = certified("--finish")
+    assert (code, document["succeeded"]) == (0, True)
+    states = {entry["erasure"]: entry["state"] for entry in document["topics"][0]["open_erasures"]}
+    assert states[first] == "finished"
+    assert document["topics"][0]["erased_offsets"] == [[0, 0, 1], [0, 3, 4], [0, 6, 7]]
+    assert "No object of the archive has the records any more" in page
+    code, document, page = certified("--finish")
+    assert (code, document["succeeded"]) == (0, True)
+    assert "No erasure was open: nothing was erased now" in page

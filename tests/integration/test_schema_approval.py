@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from typer.testing import CliRunner
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import SchemaChangeWaits
+from archiver.fault_points import VARIABLE, FaultPoint
 from archiver.files.recognition import UNAPPROVED_SCHEMA
 from archiver.upkeep.reprocess.job import Reprocess
 from tests.support.archive.job_runs import archive_once, read, run
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.schemas.proto_text import descriptor_of
-from tests.support.servers.stack import Stack
+from tests.support.servers.stack import Stack, to_toml
 
 pytestmark = pytest.mark.integration
 
@@ -131,3 +133,31 @@ def test_only_halt_stops_the_topic(stack: Stack, topic: tuple[Path, str, Path]) 
     assert versions(config, name) == [1, 2]
     assert read(stack, config, name).num_rows == 2
     assert command(config, "status", name)["topics"][0]["recognition"]["value"].get("unapproved", 0) == 0
+
+
+AVRO = '{"type": "record", "name": "M", "fields": [{"name": "total_cents", "type": "string"}]}'
+
+
+def test_other_format_stops_new_records_only(
+    stack: Stack, topic: tuple[Path, str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, name, _ = topic
+    stack.produce(name, {"value": value_of(FIRST, total_cents=200, name="staged")})
+    monkeypatch.setenv(VARIABLE, f"{FaultPoint.AFTER_STAGE}:raise")
+    assert not run(config, name).succeeded
+    monkeypatch.delenv(VARIABLE)
+    assert read(stack, config, name).num_rows == 1
+    (tmp_path / "m.avsc").write_text(AVRO)
+    document = tomllib.loads(config.read_text())
+    document["topics"][name]["value"] = {"format": "avro", "schema": str(tmp_path / "m.avsc")}
+    config.write_text(to_toml(document))
+    archive_once(config, name)
+    assert read(stack, config, name).num_rows == 2, "what was staged is committed"
+    stack.produce(name, {"value": b"\x061.0"})
+    (report,) = run(config, name).topics
+    assert isinstance(report.error, SchemaChangeWaits)
+    assert "archived as protobuf, and its section names avro: nothing is archived until this" in str(report.error)
+    command(config, "schema", "approve", name, "--yes")
+    archive_once(config, name)
+    assert read(stack, config, name).num_rows == 3
+    assert from_archive(config, name, 1) == from_kafka(stack, name, 1)

@@ -1,7 +1,7 @@
 """Well-known types and unsigned longs as one column each, on the real stack: three engines, row filters, replay.
 
 A topic is archived as structs and longs first, then as scalar columns: odd values, and two files whose bounds don't
-overlap. Then Spark rewrites all files into one.
+overlap. Then Spark rewrites all files into one. Another topic has the columns of a new table: times with nanoseconds.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ message M {
 }
 message N { google.protobuf.Timestamp at = 1; fixed64 number = 2; repeated google.protobuf.ListValue lists = 3; }
 """
+STRUCTS = '\n[defaults]\nwell_known_types = "struct"\n'
 NATIVE = '\n[defaults]\nwell_known_types = "native"\nuint64 = "decimal"\n'
 YEAR = 31_556_952
 YEAR_9972 = datetime(9972, 1, 1, tzinfo=UTC).timestamp()
@@ -96,9 +97,10 @@ def archive(
     proto.write_text(PROTO)
     topic = stack.topic(1)
     config = stack.config({topic: {"value": {"format": "protobuf", "message": "t.M", "proto": str(proto)}}})
+    config.write_text(config.read_text() + STRUCTS)
     for run in RUNS:
         if run == "odd":
-            config.write_text(config.read_text() + NATIVE)
+            config.write_text(config.read_text().replace(STRUCTS, NATIVE))
         stack.produce(topic, *({"key": run, "value": value} for value in values(run)))
         archive_once(config, topic, engine=InlineEngine())
     name = load_config(config).topic(topic).table
@@ -235,3 +237,49 @@ def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Arch
 
 def test_every_byte_comes_back(stack: Stack, archive: Archive) -> None:
     assert from_archive(archive.config, archive.topic, 1) == from_kafka(stack, archive.topic, 1)
+
+
+def ticks() -> list[bytes]:
+    """Messages with times of a clock that counts nanoseconds."""
+    made = GetMessageClass(descriptor_of(PROTO))
+    times = [{"seconds": index, "nanos": 123_456_000 + index} for index in range(RECORDS)]
+    return [
+        made(
+            at=at, times=times[:index], by_number={index: at} if index % 2 else {}, below={"at": at}
+        ).SerializeToString()
+        for index, at in enumerate(times)
+    ]
+
+
+def test_nanoseconds_of_new_tables(stack: Stack, engine: SparkEngine, tmp_path: Path) -> None:
+    proto, topic = tmp_path / "m.proto", stack.topic(1)
+    proto.write_text(PROTO)
+    config = stack.config({topic: {"value": {"format": "protobuf", "message": "t.M", "proto": str(proto)}}})
+    stack.produce(topic, *({"value": value} for value in ticks()))
+    archive_once(config, topic, engine=InlineEngine())
+    name = load_config(config).topic(topic).table
+    struct = stack.catalog().load_table(name).schema().find_type("val")
+    types = {field.name: str(field.field_type) for field in struct.fields}
+    assert (types["at"], types["at_nanos"]) == ("timestamptz", "int")
+    assert (types["times_nanos"], types["by_number_nanos"]) == ("list<int>", "list<int>")
+    assert types["took"].startswith("struct<")
+    for step in ("as written", "rewritten"):
+        rows = [json.loads(row)["val"] for row in rows_of_pyiceberg(stack, name)]
+        assert [row["at_nanos"] for row in rows] == [row["below"]["at_nanos"] for row in rows] == list(range(RECORDS))
+        assert rows[3]["times_nanos"] == [0, 1, 2], step
+        assert rows[3]["by_number_nanos"] == [3]
+        assert [row["__raw__"] for row in rows] == [None] * RECORDS
+        for condition in ("true", "val.at_nanos = 7", "val.below.at_nanos < 3"):
+            chosen = rows_of_pyiceberg(stack, name, condition)
+            for rows_read in (rows_of_spark(engine, name, condition), rows_of_duckdb(stack, name, condition)):
+                for row, read in zip(chosen, rows_read, strict=True):
+                    assert without_empty(json.loads(row)) == without_empty(json.loads(read))
+        with duckdb_on(stack) as connection:
+            exact = f"SELECT epoch_us(val.at) * 1000 + val.at_nanos FROM lake.{name} ORDER BY 1"
+            assert [row[0] for row in connection.sql(exact).fetchall()] == [
+                index * 10**9 + 123_456_000 + index for index in range(RECORDS)
+            ]
+        assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
+        engine.session.sql(
+            f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
+        ).collect()

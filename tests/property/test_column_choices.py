@@ -14,7 +14,9 @@ from tests.support.schemas.random_schemas import random_schema
 
 SEEDS = st.integers(0, 2**32 - 1)
 OPTIONS = st.builds(
-    MappingOptions, max_depth=st.sampled_from((24, 2, 3)), well_known_types=st.sampled_from(("struct", "native"))
+    MappingOptions,
+    max_depth=st.sampled_from((24, 2, 3)),
+    well_known_types=st.sampled_from(("struct", "timestamp", "native")),
 )
 
 

@@ -115,7 +115,7 @@ options = st.builds(
     MappingOptions,
     max_depth=st.integers(1, 5),
     max_columns=st.integers(30, 120),
-    well_known_types=st.sampled_from(("struct", "native")),
+    well_known_types=st.sampled_from(("struct", "timestamp", "native")),
     uint64=st.sampled_from(("long", "decimal")),
 )
 keeping = st.builds(lambda choice, keep: replace(choice, keep_removed=keep), options, st.booleans())

@@ -14,7 +14,7 @@ MANY = settings(max_examples=4 * settings().max_examples)
 OPTIONS = st.builds(
     MappingOptions,
     max_depth=st.sampled_from((24, 1, 2, 3)),
-    well_known_types=st.sampled_from(("struct", "native")),
+    well_known_types=st.sampled_from(("struct", "timestamp", "native")),
     uint64=st.sampled_from(("long", "decimal")),
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -26,6 +26,10 @@ KIND: Final = "archiver erase"
 PAGE: Final = ".html"
 CERTIFICATE: Final = "certificate"
 """What errors call the document."""
+FINISHED: Final = "finished"
+NOT_FINISHED: Final = "not finished"
+CUT_SHORT: Final = "search cut short"
+GIVEN_UP: Final = "given up"
 _SHOWN: Final = 200
 """The page lists at most this many spans of a topic. The JSON has all."""
 
@@ -42,7 +46,7 @@ def document_of(report: PlanReport, author: Author) -> dict[str, Any]:
         "reason": report.plan.reason,
         "succeeded": report.succeeded,
         "records": sum(topic.rows for topic in report.reports),
-        "topics": [_topic_json(topic) for topic in report.reports],
+        "topics": [_topic_json(topic, is_finish=not report.plan.erasures) for topic in report.reports],
         "failed": [{"topic": topic, "error": _text(error)} for topic, error in sorted(report.errors.items())],
     }
 
@@ -61,11 +65,12 @@ def page_of(document: Mapping[str, Any], key_id: str) -> str:
     return html_page("Certificate of erasure", "\n".join(_lines(document, key_id)))
 
 
-def _topic_json(report: EraseReport) -> dict[str, Any]:
+def _topic_json(report: EraseReport, *, is_finish: bool) -> dict[str, Any]:
     return {
         "topic": report.topic,
         "table": report.table,
         "succeeded": report.succeeded,
+        "is_finish": is_finish,
         "erasure": report.erasure,
         "condition_hash": report.condition_hash,
         "records": report.rows,
@@ -74,6 +79,11 @@ def _topic_json(report: EraseReport) -> dict[str, Any]:
         "offsets": [list(span) for span in report.spans],
         "commits": list(report.commits),
         "not_finished": list(report.unfinished),
+        "open_erasures": [
+            {"erasure": erasure, "condition_hash": digest, "state": _state(report, erasure)}
+            for erasure, digest in sorted(report.conditions.items())
+        ],
+        "erased_offsets": [list(span) for span in report.erased],
         "not_judged_records": sum(report.unjudged_records.values()),
         "doubtful": list(report.doubtful),
         "copies_left": [*report.copies, *report.local],
@@ -82,11 +92,29 @@ def _topic_json(report: EraseReport) -> dict[str, Any]:
     }
 
 
+def _state(report: EraseReport, erasure: str) -> str:
+    if erasure in report.finished:
+        return FINISHED
+    if erasure in report.given_up:
+        return GIVEN_UP
+    return CUT_SHORT if erasure in report.unsearched else NOT_FINISHED
+
+
+def _earlier(topic: Mapping[str, Any], state: str) -> list[str]:
+    """Return the erasures in this state that this run didn't begin."""
+    earlier = (entry for entry in topic["open_erasures"] if entry["erasure"] != topic["erasure"])
+    return [entry["erasure"] for entry in earlier if entry["state"] == state]
+
+
 def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
     made = datetime.fromtimestamp(document["made_ms"] / 1000, UTC).isoformat(timespec="seconds")
     yield "<h1>Certificate of erasure</h1>"
-    if document["succeeded"] and not document["records"]:
-        yield "<p><strong>The search found no such records: nothing was erased now.</strong></p>"
+    topics = document["topics"]
+    has_earlier = any(_earlier(topic, FINISHED) for topic in topics)
+    if document["succeeded"] and not document["records"] and not has_earlier:
+        is_finish = all(topic["is_finish"] for topic in topics)
+        outcome = "No erasure was open" if is_finish else "The search found no such records"
+        yield f"<p><strong>{outcome}: nothing was erased now.</strong></p>"
     elif document["succeeded"]:
         yield "<p><strong>No object of the archive has the records any more.</strong></p>"
     else:
@@ -98,7 +126,12 @@ def _lines(document: Mapping[str, Any], key_id: str) -> Iterator[str]:
         "signature": f"Ed25519, key {key_id}, in the JSON file beside this page",
     }
     yield from _table(facts)
-    for topic in document["topics"]:
+    if any(_earlier(topic, GIVEN_UP) for topic in topics):
+        yield (
+            "<p><strong>Earlier erasures were given up: their search was cut short, and a later one ended. Of their "
+            "records nothing is said, unless their condition was the same.</strong></p>"
+        )
+    for topic in topics:
         yield from _topic(topic)
     for failed in document["failed"]:
         yield f"<h2>{escape(failed['topic'])}</h2><p><strong>Not erased.</strong> {escape(failed['error'])}</p>"
@@ -114,23 +147,35 @@ def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
             "records": f"{topic['records']:,}",
             "files rewritten": f"{topic['files_rewritten']:,}",
             "objects deleted": f"{topic['objects_deleted']:,}",
-            "erasure": topic["erasure"] or "none: no such records",
+            "erasure": topic["erasure"] or ("" if topic["is_finish"] else "none: no such records"),
             "commits": ", ".join(topic["commits"]),
             "hash of the condition": topic["condition_hash"],
             "records that could not be judged": f"{topic['not_judged_records']:,}",
             "erasures not finished": ", ".join(topic["not_finished"]),
+            "erasures whose search was cut short": ", ".join(_earlier(topic, CUT_SHORT)),
+            "earlier erasures finished now": ", ".join(_earlier(topic, FINISHED)),
+            "earlier erasures given up": ", ".join(_earlier(topic, GIVEN_UP)),
             "copies left": ", ".join(topic["copies_left"]),
             "columns whose values stay in manifests": ", ".join(topic["partition_columns"]),
             "files that failed": ", ".join(failure["file"] for failure in topic["failures"]),
         }
     )
-    if topic["offsets"]:
-        yield "<table><tr><th>partition</th><th>first offset</th><th>last offset</th></tr>"
-        for partition, start, end in topic["offsets"][:_SHOWN]:
-            yield f"<tr><td>{partition}</td><td>{start:,}</td><td>{end - 1:,}</td></tr>"
-        yield "</table>"
-        if (more := len(topic["offsets"]) - _SHOWN) > 0:
-            yield f"<p>{more:,} more spans are in the JSON file.</p>"
+    yield from _offsets(topic["offsets"])
+    if any(_earlier(topic, state) for state in (FINISHED, NOT_FINISHED, CUT_SHORT)):
+        gone = "Offsets of which no object has a record any more" if topic["succeeded"] else "Offsets of open erasures"
+        yield f"<p>{gone}, with the offsets of earlier erasures of the topic:</p>"
+        yield from _offsets(topic["erased_offsets"])
+
+
+def _offsets(spans: Sequence[Sequence[int]]) -> Iterator[str]:
+    if not spans:
+        return
+    yield "<table><tr><th>partition</th><th>first offset</th><th>last offset</th></tr>"
+    for partition, start, end in spans[:_SHOWN]:
+        yield f"<tr><td>{partition}</td><td>{start:,}</td><td>{end - 1:,}</td></tr>"
+    yield "</table>"
+    if (more := len(spans) - _SHOWN) > 0:
+        yield f"<p>{more:,} more spans are in the JSON file.</p>"
 
 
 def _table(facts: Mapping[str, str]) -> Iterator[str]:

@@ -34,6 +34,7 @@ def finish(
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:
         return
+    report.conditions = {erasure: str(value.get(CONDITION, "")) for erasure, value in waiting.items()}
     clean_spool(work.config.archive.spool)
     commits = len(report.commits)
     if waiting.keys() - {report.erasure}:  # other runs may have restored some since
@@ -50,6 +51,7 @@ def finish(
     later = {each for each, value in work.registry.erasures.unfinished(work.topic).items() if is_searched(value)}
     given_up = tuple(each for each in standing.superseded if each not in later)
     erased = work.registry.erasures.offsets(work.topic)
+    report.erased = tuple((partition, *span) for partition, spans in sorted(erased.items()) for span in spans)
     is_held = work.config.topic(work.topic.topic).hold
     report.purged = purge(
         work.table,

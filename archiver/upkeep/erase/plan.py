@@ -35,7 +35,7 @@ class PlannedErasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePlan:
-    """The erasures of a plan, one per topic. `reason` is for the certificate."""
+    """The erasures of a plan, one a topic; none if open ones are finished. `reason` is for the certificate."""
 
     erasures: tuple[PlannedErasure, ...]
     reason: str = ""

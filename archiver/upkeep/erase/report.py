@@ -23,7 +23,12 @@ class EraseReport:
 
     `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
-    `unjudged` records (partition, start, end) lack the condition's columns and stay; `doubtful` erasures have such.
+    `conditions` are the hashes of the conditions of all erasures that were open, by their ids; empty if offsets were
+    named. `erased` are all offsets that were ever erased, if an erasure was open: of these, no object has a record any
+    more once nothing is unfinished.
+
+    `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
+    columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
     """
 
     topic: str
@@ -48,6 +53,8 @@ class EraseReport:
     unfinished: tuple[str, ...] = ()
     unsearched: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    erased: tuple[tuple[int, int, int], ...] = ()
     unjudged: tuple[tuple[int, int, int], ...] = ()
     doubtful: tuple[str, ...] = ()
     failures: dict[str, ContextError] = field(default_factory=dict)

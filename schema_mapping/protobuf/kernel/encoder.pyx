@@ -11,22 +11,22 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
-from schema_mapping.kernel.octets cimport load64
+from schema_mapping.kernel.octets cimport load32, load64
 from schema_mapping.protobuf.kernel.aside cimport Stretch, split_aside
 from schema_mapping.kernel.blocks cimport Block, buffer_of, new_block
 from schema_mapping.protobuf.kernel.flat cimport FLAT_BYTES, FLAT_FEWEST, Flat, is_flat, write_flat
 from schema_mapping.protobuf.kernel.json_wire cimport JsonReader, free_reader, json_bytes
 from schema_mapping.protobuf.kernel.numbers cimport number_enums, put_number, wire_number
 from schema_mapping.protobuf.kernel.scratch cimport Scratch
-from schema_mapping.protobuf.kernel.sources cimport Source, bind_root, foresee, free_kept, is_null, text_place
+from schema_mapping.protobuf.kernel.sources cimport Source, bind_root, foresee, free_kept, is_null, meet_nanos, text_place
 from schema_mapping.protobuf.kernel.tables cimport (
-    FIELD_IMPLICIT, FIELD_LIST, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, NODE_JSON, NODE_NATIVE, NODE_TIMESTAMP,
+    FIELD_IMPLICIT, FIELD_LIST, FIELD_NANOS, FIELD_PACKED, Field, NODE_ASIDE, NODE_CUT, NODE_JSON, NODE_NATIVE, NODE_TIMESTAMP,
     NODE_WRAPPER, Node, OP_ASIDE, OP_BYTES, OP_FLOAT, OP_GROUP, OP_MAP, Tables,
 )
 from schema_mapping.protobuf.kernel.well_known cimport split_duration, split_timestamp
 from schema_mapping.protobuf.kernel.wire cimport put_varint
 from schema_mapping.protobuf.kernel.writer cimport (
-    NOT_A_FORM, NOT_JSON, OUT_OF_MEMORY, ROOM, TOO_LONG, Writer, make_room, put_bytes, put_stretch, put_tag, set_start,
+    NOT_A_FORM, NOT_AS_MANY, NOT_JSON, OUT_OF_MEMORY, ROOM, TOO_LONG, Writer, make_room, put_bytes, put_stretch, put_tag, set_start,
 )
 
 cdef enum:
@@ -80,6 +80,7 @@ cdef uint8_t* write_native(Writer* w, const Node* node, const Source* source, in
         return NULL
     if node.flags & NODE_TIMESTAMP:
         split_timestamp(<int64_t>load64(source.values + at * 8), &seconds, &nanos)
+        nanos += kept_nanos(&w.sources.fields[node.first_field + 1], i)
     else:
         split_duration(<int64_t>load64(source.values + at * 8), &seconds, &nanos)
     if nanos:
@@ -87,6 +88,13 @@ cdef uint8_t* write_native(Writer* w, const Node* node, const Source* source, in
     if seconds:
         p = put_varint(put_varint(p, <uint64_t>seconds), SECONDS_TAG)
     return p
+
+
+cdef inline int64_t kept_nanos(const Source* source, int64_t i) noexcept nogil:
+    # The nanoseconds of a time that have a column, or 0.
+    if source.values == NULL or is_null(source, i):
+        return 0
+    return <int32_t>load32(source.values + (i + source.shift) * 4)
 
 
 cdef uint8_t* write_json(Writer* w, int kind, const uint8_t* text, int64_t size, uint8_t* p) noexcept nogil:
@@ -113,6 +121,9 @@ cdef inline uint8_t* write_field(Writer* w, int index, int64_t i, uint8_t* p) no
         return put_stretch(w, p, w.aside[index].start, w.aside[index].end)
     if field.flags & FIELD_LIST:
         foresee(source.offsets + i + source.shift)
+        if field.flags & FIELD_NANOS and not meet_nanos(&w.sources, index, i):
+            w.failure, w.failed_field = NOT_AS_MANY, index
+            return NULL
         return write_list(w, index, source.offsets[i + source.shift], source.offsets[i + source.shift + 1], p)
     return write_value(w, index, source, i, p)
 
@@ -212,7 +223,7 @@ cdef class Encoded:
 
 
 cdef failure_text(int failure):
-    return "json" if failure == NOT_JSON else "form" if failure == NOT_A_FORM else "enum"
+    return {NOT_AS_MANY: "nanos", NOT_JSON: "json", NOT_A_FORM: "form"}.get(failure, "enum")
 
 
 def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
@@ -220,8 +231,8 @@ def encode_rows(Tables tables not None, capsule, *, int64_t guess, bint wide):
 
     Texts may be in dictionaries with places of 32 bits. Raises TypeError if the array lacks the tables' children, or a
     dictionary is too large or lacks a place. Raises ValueError, with the row, the field's number and
-    "enum", "json" or "form", if an enum's text is neither a name nor a number, a text isn't JSON of its kind, or a form
-    isn't known. Raises OverflowError if the offsets must be wide, and MemoryError.
+    "enum", "json", "form" or "nanos", if an enum's text is neither a name nor a number, a text isn't JSON of its kind,
+    a form isn't known, or there are more or fewer nanoseconds than times. Raises OverflowError if the offsets must be wide, and MemoryError.
     """
     cdef const ArrowArray* array = <const ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")
     cdef Writer w

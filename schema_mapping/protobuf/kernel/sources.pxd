@@ -57,6 +57,7 @@ cdef inline void foresee(const void* p) noexcept nogil:
     __builtin_prefetch(<const uint8_t*>p - FORESIGHT)
 
 
+cdef bint meet_nanos(Sources* sources, int index, int64_t row) noexcept nogil
 cdef bint bind_root(Sources* sources, const ArrowArray* array) noexcept nogil
 cdef uint8_t* keep(Sources* sources, int64_t size) noexcept nogil
 cdef void free_kept(Sources* sources) noexcept nogil

@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 
 from schema_mapping.kernel.arrow cimport ArrowArray
 from schema_mapping.protobuf.kernel.tables cimport (
-    FIELD_LIST, Field, NODE_CUT, NODE_ENTRY, NODE_NATIVE, NODE_WRAPPER, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE,
+    FIELD_LIST, FIELD_NANOS, Field, NODE_CUT, NODE_ENTRY, NODE_NATIVE, NODE_WRAPPER, Node, OP_ASIDE, OP_GROUP, OP_MAP, OP_MESSAGE,
 )
 
 cdef enum:
@@ -34,6 +34,7 @@ cdef inline int column_count(Sources* sources, const Node* node) noexcept nogil:
     cdef int i
     for i in range(node.first_field, node.first_field + node.field_count):
         count += sources.tables_fields[i].op != OP_ASIDE
+        count += sources.tables_fields[i].flags & FIELD_NANOS != 0
     return count
 
 
@@ -142,11 +143,58 @@ cdef bint bind_message(Sources* sources, int index, const ArrowArray* array, int
         if not is_empty(&sources.tables_fields[i], array.children[child]):
             add_live(sources, index, i)
         child += 1
+        if sources.tables_fields[i].flags & FIELD_NANOS:
+            if not bind_nanos(sources, i, array.children[child], shift):
+                return False
+            child += 1
     if not node.flags & NODE_ENTRY:
         last = array.children[array.n_children - 1]
         if last.null_count != last.length:
             bind(sources, &sources.unknown[index], last, shift + last.offset)
     return True
+
+
+cdef inline const Node* times_of(const Sources* sources, const Field* field) noexcept nogil:
+    # The node of a field's times.
+    if field.op == OP_MAP:
+        field = &sources.tables_fields[sources.tables_nodes[field.node].first_field + 1]
+    return &sources.tables_nodes[field.node]
+
+
+cdef bint bind_nanos(Sources* sources, int index, const ArrowArray* array, int64_t shift) noexcept nogil:
+    # The nanoseconds of times are bound for the second field of their node, and the offsets of a list for the first.
+    cdef const Field* field = &sources.tables_fields[index]
+    cdef int seconds = times_of(sources, field).first_field
+    cdef const ArrowArray* inner
+    shift += array.offset
+    if not field.flags & FIELD_LIST:
+        bind(sources, &sources.fields[seconds + 1], array, shift)
+        return True
+    if array.n_children != 1:
+        return False
+    inner = array.children[0]
+    bind(sources, &sources.fields[seconds], array, shift)
+    bind(sources, &sources.elements[seconds + 1], inner, inner.offset)
+    return True
+
+
+cdef bint meet_nanos(Sources* sources, int index, int64_t row) noexcept nogil:
+    # Finds the nanoseconds of the times in a row's list or map. Without a list of nanoseconds they are 0.
+    # Returns False if there are more or fewer nanoseconds than times.
+    cdef const Source* times = &sources.fields[index]
+    cdef int seconds = times_of(sources, &sources.tables_fields[index]).first_field
+    cdef const Source* lists = &sources.fields[seconds]
+    cdef int64_t start
+    sources.fields[seconds + 1] = sources.elements[seconds + 1]
+    if is_null(lists, row):
+        sources.fields[seconds + 1].values = NULL
+        return True
+    start = lists.offsets[row + lists.shift]
+    sources.fields[seconds + 1].shift += start - times.offsets[row + times.shift]
+    return (
+        lists.offsets[row + lists.shift + 1] - start
+        == times.offsets[row + times.shift + 1] - times.offsets[row + times.shift]
+    )
 
 
 cdef inline void add_live(Sources* sources, int index, int field) noexcept nogil:

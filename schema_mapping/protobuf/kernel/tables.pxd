@@ -33,6 +33,7 @@ cdef enum FieldFlag:
     FIELD_IMPLICIT = 4  # the default is never on the wire in canonical form
     FIELD_MANY = 8      # may come several times in a row in canonical form: repeated and not packed, or a map
     FIELD_WIDE = 16     # unsigned 64 bits, in a column of 128-bit decimals
+    FIELD_NANOS = 32    # the column after the field's has the nanoseconds of its times
 
 cdef enum NodeFlag:
     NODE_ENTRY = 1        # a map's key and value
@@ -130,6 +131,7 @@ cdef struct Native:
     int32_t unknown     # slot of the unrecognized bytes
     int32_t presence    # bit in the row's head, or -1 if the message is always present
     int32_t fits        # bit that says whether the column can hold the value, or -1 if the column has no nulls
+    int32_t keeps_nanos # whether the nanoseconds that the value lacks have a column: its slot is `nanos`
 
 cdef class Tables:
     cdef Field* fields

@@ -53,8 +53,9 @@ cdef bint settle_native(Scratch* s, const Native* native, Json* json, uint8_t* r
 
 
 cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil:
-    # Replaces the seconds by microseconds. Returns whether they give seconds and nanoseconds back. Rounds as Protobuf's
-    # own conversions do: a timestamp down, a duration toward zero.
+    # Replaces the seconds by microseconds, and the nanoseconds by the rest of them. Returns whether the
+    # columns give seconds and nanoseconds back. Rounds as Protobuf's own conversions do: a timestamp down, a duration
+    # toward zero.
     cdef int64_t seconds = <int64_t>row[native.slot]
     cdef int64_t nanos = <int32_t><uint32_t>row[native.nanos]
     cdef int64_t first = FIRST_MICRO if native.kind == NODE_TIMESTAMP else INT64_MIN
@@ -63,6 +64,8 @@ cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil
     cdef int128 sum = <int128>seconds * MICROS + part
     cdef int64_t micros = <int64_t>sum
     cdef int64_t again, rest
+    cdef int64_t kept = nanos - part * 1000
+    row[native.nanos] = 0
     if not first <= sum <= last:
         row[native.slot] = <uint64_t>(0 if native.fits >= 0 else last if seconds > 0 else first)
         return False
@@ -73,6 +76,9 @@ cdef inline bint settle_time(const Native* native, uint64_t* row) noexcept nogil
         split_timestamp(micros, &again, &rest)
     else:
         split_duration(micros, &again, &rest)
+    if native.keeps_nanos:
+        row[native.nanos] = <uint64_t>kept
+        rest += kept
     return again == seconds and rest == nanos
 
 

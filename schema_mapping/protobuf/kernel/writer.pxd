@@ -13,11 +13,12 @@ from schema_mapping.protobuf.kernel.wire cimport put_varint
 cdef enum:
     ROOM = 64           # more bytes than tags, a number and a length take
     AT_ONCE = 16        # short texts are copied as so many bytes at once
-    NOT_A_NUMBER = 1    # failures: this one and the next four
+    NOT_A_NUMBER = 1    # failures: this one and the next five
     OUT_OF_MEMORY = 2
     NOT_JSON = 3
     NOT_A_FORM = 4
     TOO_LONG = 5
+    NOT_AS_MANY = 6
 
 cdef struct Writer:
     const Field* fields

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.cli.consent import TerminalConsent, deed
-from archiver.cli.groups import agree
+from archiver.cli.groups import _asked, agree
 from archiver.cli.kept_groups import _described
-from archiver.errors import ConsentMissing
+from archiver.errors import BrokerUnavailable, ConsentMissing
 from archiver.kafka.groups import Described, Progress
 from catalog.model import PartitionOffset
 from catalog.registry import GroupOffset
@@ -45,6 +45,18 @@ def test_a_server_that_is_not_there_is_named(tmp_path: object) -> None:
     done = CliRunner().invoke(app, ["groups", "list", *options])
     assert done.exit_code == 2
     assert "file of options" in done.stderr
+
+
+def test_server_that_does_not_run_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "archiver.toml"
+    config.write_text("\n".join(line for line in GUARDED.splitlines() if "sasl" not in line))
+    with pytest.raises(BrokerUnavailable) as caught, _asked(config, None, None):
+        raise BrokerUnavailable("No broker answers: Local: Timed out")
+    assert caught.value.message == "No broker answers: Local: Timed out. Start it with `archiver serve kafka`"
+    assert "server" in caught.value.context
+    with pytest.raises(BrokerUnavailable) as caught, _asked(config, "127.0.0.1:1", None):
+        raise BrokerUnavailable("No broker answers: Local: Timed out")
+    assert "archiver serve kafka" not in caught.value.message
 
 
 @dataclass

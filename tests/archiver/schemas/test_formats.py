@@ -20,7 +20,8 @@ from archiver.schemas import FORMATS, Formats, TopicSchemas, mapping_options
 from archiver.schemas.format_settings import ProposedFile
 from archiver.schemas.registry.client import client_of
 from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, write_id
-from schema_mapping import LedgerState, MappingOptions, SourceSchema, assign, row_mapping_from_text
+from schema_mapping import LedgerState, SourceSchema, assign, row_mapping_from_text
+from schema_mapping.columns.options import NEW_TABLES
 from schema_mapping.formats import MODULES, format_called
 from tests.support.kafka.logs import Bench, LogInMemory, batch
 from tests.support.kafka.record_batches import Record
@@ -133,9 +134,9 @@ def test_a_schema_file_is_read_from_the_settings(tmp_path: Path) -> None:
 
 def test_the_limits_of_the_wider_part_count() -> None:
     narrow = ProtobufFormat(format="protobuf", wire_format="confluent", max_depth=3, max_columns=20)
-    assert mapping_options(topic(value=FixedWidthSection())) == MappingOptions(max_depth=1, max_columns=100)
+    assert mapping_options(topic(value=FixedWidthSection())) == replace(NEW_TABLES, max_depth=1, max_columns=100)
     both = mapping_options(topic(key=narrow, value=FixedWidthSection()))
-    assert both == MappingOptions(max_depth=3, max_columns=100)
+    assert both == replace(NEW_TABLES, max_depth=3, max_columns=100)
 
 
 def test_a_proposed_file_has_a_format(tmp_path: Path) -> None:

@@ -142,3 +142,5 @@ def test_small_files_that_stay_have_a_reason() -> None:
     assert "nothing to put together, 1.5 s" in text
     assert "orders: 240 of 240 files are small, but no partition of the table has 5 of one Kafka partition" in text
     assert "--min-files 2 merges fewer" in text
+    dry = shown(CompactReport(topics=(topic,), dry_run=True, seconds=1.5))
+    assert "but no partition of the table has 5 of one Kafka partition" in " ".join(dry.split())

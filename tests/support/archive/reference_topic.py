@@ -20,6 +20,7 @@ START_MS = 1_700_000_000_000
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 NATIVE = {"well_known_types": "native", "uint64": "decimal"}
+STRUCTS = {"well_known_types": "struct"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ def archive_reference(
     proto = folder / "reference.proto"
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": MESSAGE, "proto": str(proto)}
-    config = stack.config({topic: {"value": value, **(NATIVE if native else {}), **keys}})
+    config = stack.config({topic: {"value": value, **(NATIVE if native else STRUCTS), **keys}})
     for version in versions:
         proto.write_text(reference_schema.text(version))
         stack.produce(topic, *_records(version))

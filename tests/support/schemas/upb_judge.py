@@ -13,7 +13,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from schema_mapping.protobuf.field_kinds import Cardinality, WireKind
+from schema_mapping.protobuf.field_kinds import Cardinality, WellKnown, WireKind
 from schema_mapping.protobuf.mapped_messages import MappedField, MappedMessage
 from tests.support.schemas.judged_well_known import json_cell, judged
 
@@ -45,7 +45,8 @@ def parse(descriptor: Descriptor, data: bytes) -> Message | None:
 
 def columns_of(message: Message, mapped: MappedMessage) -> dict[str, Any]:
     result = {field.name: _field(message, field) for field in mapped.fields}
-    # upb rewrites the items of a message set, without what it doesn't know in them.
+    result |= {field.nanos.name: _nanos(message, field) for field in mapped.fields if field.nanos is not None}
+    # upb writes the items of a message set anew, without what it doesn't know in them.
     result[UNRECOGNIZED] = [] if mapped.message_set else _unknown(UnknownFieldSet(message), _map_numbers(mapped))
     return result
 
@@ -53,6 +54,9 @@ def columns_of(message: Message, mapped: MappedMessage) -> dict[str, Any]:
 def columns_in(row: dict[str, Any], mapped: MappedMessage, message: Message) -> dict[str, Any]:
     """Convert a decoded row alike; `message` has the types of cut columns."""
     result = {field.name: _column(row[field.name], field, message) for field in mapped.fields}
+    for field in mapped.fields:
+        if field.nanos is not None:
+            result[field.nanos.name] = _nanos_column(row[field.nanos.name], row[field.name], field)
     data = row[UNRECOGNIZED]
     fields = UnknownFieldSet(empty_pb2.Empty.FromString(data)) if data and not mapped.message_set else ()
     result[UNRECOGNIZED] = _unknown(fields, _map_numbers(mapped))
@@ -84,6 +88,52 @@ def _field(message: Message, field: MappedField) -> Any:
                 return {_value(key, field.key): _value(item, field.value) for key, item in value.items()}
             except UnicodeDecodeError:
                 return Unreadable()
+
+
+def _nanos(message: Message, field: MappedField) -> Any:
+    """The nanoseconds below a microsecond, as upb reads them; of a map, by key."""
+    times = _field(message, field)
+    descriptor = field_descriptor(message.DESCRIPTOR, field.number)
+    value: Any = message.Extensions[descriptor] if descriptor.is_extension else getattr(message, descriptor.name)
+    match field.cardinality:
+        case Cardinality.SINGULAR:
+            return None if times is None else value.nanos % 1_000
+        case Cardinality.REPEATED:
+            return [None if _overflows(item) else item.nanos % 1_000 for item in value]
+        case Cardinality.MAP:
+            assert field.key is not None
+            if isinstance(times, Unreadable):
+                return times
+            return {
+                _value(key, field.key): None if _overflows(item) else item.nanos % 1_000 for key, item in value.items()
+            }
+
+
+def _overflows(time: Any) -> bool:
+    return judged(time, WellKnown.TIMESTAMP, has_nulls=True) is None
+
+
+def _nanos_column(value: Any, times: Any, field: MappedField) -> Any:
+    if value is None or field.cardinality is Cardinality.SINGULAR:
+        return value
+    assert len(value) == len(times)
+    # A time that doesn't fit has 0.
+    if field.cardinality is Cardinality.REPEATED:
+        return [nanos or _ANY_ZERO for nanos in value]
+    assert field.key is not None
+    return {_cell(key, field.key, None): nanos or _ANY_ZERO for (key, _), nanos in zip(times, value, strict=True)}
+
+
+class _Zero:
+    """Equals 0, and None, which stands for a time that doesn't fit."""
+
+    def __eq__(self, other: object) -> bool:
+        return other in (0, None)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_ANY_ZERO = _Zero()
 
 
 def _value(value: Any, field: MappedField, *, has_nulls: bool = True) -> Any:

@@ -25,10 +25,13 @@ SHOP_PROTO = """\
 syntax = "proto3";
 package shop;
 
+import "google/protobuf/timestamp.proto";
+
 message Order {
   int64 id = 1;
   string customer = 2;
   double total = 3;
+  google.protobuf.Timestamp placed_at = 4;
 }
 """
 PRODUCE = """\
@@ -46,6 +49,7 @@ if "orders" not in admin.list_topics().topics:
 producer = Producer(servers)
 for number in range(first, end):
     order = Order(id=number, customer=f"customer {number % 5}", total=number / 4)
+    order.placed_at.FromNanoseconds(1_767_225_600_123_456_000 + number)
     if "coupon" in Order.DESCRIPTOR.fields_by_name:
         order.coupon = "SPRING"
     producer.produce("orders", partition=number % 2, key=order.customer, value=order.SerializeToString())
@@ -108,13 +112,19 @@ STEPS = (
         "FROM orders GROUP BY ALL ORDER BY ALL'",
     ),
     Step(
+        words="A `google.protobuf.Timestamp` is one column in microseconds. The nanoseconds that remain have a second "
+        "column, so a replay is exact ([well-known types](type-mapping.md#well-known-types)):",
+        command="python query.py 'SELECT val.id, epoch_us(val.placed_at) AS microseconds, val.placed_at_nanos FROM "
+        "orders ORDER BY ALL LIMIT 3'",
+    ),
+    Step(
         words="## Replay\n\nReplay reads Kafka records from the same files, byte for byte:",
         command="archiver replay orders --limit 3",
     ),
     Step(words="With `--decode`, messages are shown as JSON:", command="archiver replay orders --limit 3 --decode"),
     Step(
         words="## A schema change\n\nAdd a field to the message, and see how the table would change:",
-        command="sed -i 's/^}/  string coupon = 4;\\n}/' shop.proto",
+        command="sed -i 's/^}/  string coupon = 5;\\n}/' shop.proto",
     ),
     Step(command="archiver schema diff orders"),
     Step(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from archiver.errors import ConfigError
 from archiver.schemas import FORMATS, SchemaPlace, mapping_options
 from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
 from schema_mapping import MappingOptions, compile_mapping
+from schema_mapping.columns.options import NEW_TABLES
 from schema_mapping.protobuf.descriptors import find_descriptor
 
 PLACE = SchemaPlace(topic="orders", part="value")
@@ -128,7 +130,7 @@ def test_from_settings(protos: Path) -> None:
         == compiled
     )
     assert FORMATS.source_schema(RawFormat(), PLACE) is None
-    assert mapping_options(TopicSection(value=settings)) == MappingOptions(max_columns=50)
+    assert mapping_options(TopicSection(value=settings)) == replace(NEW_TABLES, max_columns=50)
     assert mapping_options(TopicSection()) == MappingOptions()
     chosen = TopicSection(
         key=settings, keep_removed=False, expand_cuts=True, well_known_types="native", uint64="decimal"

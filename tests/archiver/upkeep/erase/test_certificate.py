@@ -82,3 +82,54 @@ def test_erasure_of_nothing_claims_nothing(tmp_path: Path) -> None:
     page = Path(write_certificate(nothing, tmp_path / "erased.json", key, AUTHOR)[1]).read_text()
     assert "The search found no such records" in page
     assert "No object of the archive" not in page
+
+
+def test_certificate_names_earlier_erasures(tmp_path: Path) -> None:
+    key = SigningKey.generate(tmp_path / "key.pem", tmp_path / "public.pem")
+    (done,) = report().reports
+    later = replace(
+        done,
+        rows=0,
+        spans=(),
+        erasure="02E",
+        conditions={"01A": "aa", "01B": "bb", "01C": "cc", "01D": "", "02E": "ab12"},
+        finished=("01A", "02E"),
+        given_up=("01B",),
+        unfinished=("01C", "01D"),
+        unsearched=("01C",),
+        erased=((0, 5, 7),),
+    )
+    paths = write_certificate(replace(report(), reports=(later,)), tmp_path / "erased.json", key, AUTHOR)
+    (topic,) = json.loads(Path(paths[0]).read_text())["certificate"]["topics"]
+    assert {entry["erasure"]: entry["state"] for entry in topic["open_erasures"]} == {
+        "01A": "finished",
+        "01B": "given up",
+        "01C": "search cut short",
+        "01D": "not finished",
+        "02E": "finished",
+    }
+    page = Path(paths[1]).read_text()
+    assert "The erasure is not finished: see below what is left" in page
+    assert "Earlier erasures were given up" in page
+    assert "<th>earlier erasures finished now</th><td>01A</td>" in page
+    assert "<th>earlier erasures given up</th><td>01B</td>" in page
+    assert "<th>erasures whose search was cut short</th><td>01C</td>" in page
+
+
+def test_certificate_of_a_finished_erasure(tmp_path: Path) -> None:
+    key = SigningKey.generate(tmp_path / "key.pem", tmp_path / "public.pem")
+    (done,) = report().reports
+    closed = replace(
+        done, rows=0, spans=(), erasure=None, condition_hash="", conditions={"01E": "ab12"}, erased=((0, 5, 7),)
+    )
+    finish = PlanReport(plan=ErasurePlan(erasures=()), reports=(replace(closed, finished=("01E",)),))
+    paths = write_certificate(finish, tmp_path / "erased.json", key, AUTHOR)
+    (topic,) = json.loads(Path(paths[0]).read_text())["certificate"]["topics"]
+    assert topic["open_erasures"] == [{"erasure": "01E", "condition_hash": "ab12", "state": "finished"}]
+    assert topic["erased_offsets"] == [[0, 5, 7]]
+    page = Path(paths[1]).read_text()
+    assert "No object of the archive has the records any more" in page
+    assert "Offsets of which no object has a record any more" in page
+    nothing = PlanReport(plan=ErasurePlan(erasures=()), reports=(replace(closed, conditions={}, erased=()),))
+    page = Path(write_certificate(nothing, tmp_path / "erased.json", key, AUTHOR)[1]).read_text()
+    assert "No erasure was open: nothing was erased now" in page
