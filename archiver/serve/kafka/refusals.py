@@ -6,6 +6,7 @@ unknown API.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -59,9 +60,9 @@ async def delete_topics(_service: Service, request: Request) -> Values:
     """DeleteTopics, by names or, from version 6 on, by names or ids."""
     topics = getattr(request.body, "topics", None)
     named = (
-        [{"name": name, "topic_id": None} for name in request.body.topic_names]
+        ({"name": name, "topic_id": None} for name in request.body.topic_names)
         if topics is None
-        else [{"name": topic.name, "topic_id": topic.topic_id} for topic in topics]
+        else ({"name": topic.name, "topic_id": topic.topic_id} for topic in topics)
     )
     return {"responses": [_REFUSED | topic async for topic in request.in_turns(named)]}
 
@@ -69,7 +70,11 @@ async def delete_topics(_service: Service, request: Request) -> Values:
 async def delete_records(_service: Service, request: Request) -> Values:
     """DeleteRecords."""
     topics = request.in_turns(request.body.topics)
-    return {"topics": [{"name": topic.name, "partitions": _not_deleted(topic)} async for topic in topics]}
+    return {
+        "topics": [
+            {"name": topic.name, "partitions": await request.listed(_not_deleted(topic))} async for topic in topics
+        ]
+    }
 
 
 async def alter_configs(_service: Service, request: Request) -> Values:
@@ -93,8 +98,10 @@ def _not_produced(partition: int) -> Values:
     }
 
 
-def _not_deleted(topic: Any) -> list[Values]:
-    return [
-        {"partition_index": partition.partition_index, "low_watermark": -1, "error_code": ErrorCode.policy_violation}
-        for partition in topic.partitions
-    ]
+def _not_deleted(topic: Any) -> Iterator[Values]:
+    for partition in topic.partitions:
+        yield {
+            "partition_index": partition.partition_index,
+            "low_watermark": -1,
+            "error_code": ErrorCode.policy_violation,
+        }

@@ -63,8 +63,7 @@ class RequestMemory:
         try:
             yield request
         finally:
-            if request in self._all.requests:
-                self._give_back(request)
+            self.free(request)
 
     async def room(self, held: HeldMemory, size: int) -> None:
         """Wait until a request may grow."""
@@ -78,7 +77,10 @@ class RequestMemory:
         self._all.bytes += size
         payer.bytes += size
 
-    def _give_back(self, held: HeldMemory) -> None:
+    def free(self, held: HeldMemory) -> None:
+        """Free the room of a request, if it has any, or its place among those that wait."""
+        if held not in self._all.requests:
+            return
         payer = self._payers[held.payer]
         for holders in (self._all, payer):
             del holders.requests[held]

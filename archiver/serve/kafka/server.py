@@ -10,10 +10,11 @@ from typing import Final, Protocol
 
 from archiver.errors import ConfigError
 from archiver.serve.kafka.client_reader import ClientReader
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
 from archiver.serve.kafka.fetch_sessions import FetchSessions
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.places import Places
 from archiver.serve.kafka.request_memory import RequestMemory
 from archiver.serve.kafka.service import Client, Service, payer_of

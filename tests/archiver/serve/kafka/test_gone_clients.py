@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.kafka.loop_time import ClientTurns
+from archiver.serve.kafka.client_turns import ClientTurns
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, served

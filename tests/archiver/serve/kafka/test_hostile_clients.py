@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +18,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.access import Rule
+from archiver.serve.kafka.running import keep_loop_responsive
 from tests.fault.siege.attacks import attacks, frames
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
@@ -39,6 +42,17 @@ def lake(folder: Path) -> Any:
 
 def metadata() -> Any:
     return request(3, 9, name="orders", allow_auto_topic_creation=False)
+
+
+@pytest.fixture(autouse=True)
+def _responsive() -> Iterator[None]:
+    """Have threads and collections as a server's process has them, which has no heap of tests either."""
+    thresholds, switching = gc.get_threshold(), sys.getswitchinterval()
+    keep_loop_responsive()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+    sys.setswitchinterval(switching)
 
 
 @pytest.fixture(autouse=True)

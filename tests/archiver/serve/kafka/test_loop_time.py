@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, ClientTurns, LoopTime
+from archiver.serve.kafka.client_turns import ClientTurns
+from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, LoopTime
 
 
 class Work:

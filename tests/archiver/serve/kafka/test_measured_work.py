@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from archiver.serve.kafka import apis, coordination
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.frames import RequestHead
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 
 HEARTBEAT, OFFSET_FETCH = 12, 9
 
