@@ -25,7 +25,7 @@ _BACKLOG: Final = 1024
 _UNSENT_BYTES: Final = 256 << 10
 _REQUEST_MEMORY: Final = 64 << 20
 _RESPONSE_MEMORY: Final = 256 << 20
-_ACCEPTED_AT_ONCE: Final = 64
+_ACCEPTED_AT_ONCE: Final = 16
 _READ_BYTES: Final = 32 << 10
 """What a connection keeps of requests that it has not read yet: twice as much, and what the system gives it at once."""
 _SYSTEM_BYTES: Final = 64 << 10

@@ -259,6 +259,54 @@ def test_attacks_leave_turns_to_other_clients(tmp_path: Path, name: str) -> None
         waits(endpoint).assert_short()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("connections", [100, 1000])
+@pytest.mark.parametrize("name", ["fetch sessions", "unknown names"])
+def test_many_attackers_leave_turns_to_other_clients(tmp_path: Path, name: str, connections: int) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
+        attacked(endpoint.port, attacks("orders")[name], connections=connections, address="127.0.0.2"),
+    ):
+        time.sleep(0.5)
+        waits(endpoint, rounds=100).assert_short()
+
+
+def test_waiting_fetches_keep_each_partition_once(tmp_path: Path) -> None:
+    asked = request(
+        1,
+        11,
+        replica_id=-1,
+        topic="orders",
+        partition=0,
+        fetch_offset=10,
+        max_wait=timedelta(seconds=60),
+        min_bytes=1,
+        max_bytes=1,
+        partition_max_bytes=1,
+        session_id=0,
+        session_epoch=-1,
+        current_leader_epoch=-1,
+        forgotten_topics_data=(),
+    )
+    (topic,) = asked.topics
+    long = replace(asked, topics=(replace(topic, partitions=topic.partitions * 30_000),))
+    frame = framed(long, 1)
+    with (
+        ServedLake(lake(tmp_path), most_request_bytes=4 << 20) as endpoint,
+        ExitStack() as clients,
+    ):
+        with memory_within(MOST_BYTES // 2):
+            for _ in range(20):
+                clients.enter_context(Wire(endpoint.port, address="127.0.0.2")).send(frame)
+            until = time.monotonic() + SECONDS
+            time.sleep(1)
+            while endpoint.server.loop_time.has_long_work:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        parked = [thing for thing in gc.get_objects() if type(thing) is type(topic.partitions[0])]
+        assert len(parked) < 1000
+
+
 def test_wrong_frames_cost_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with ServedLake(lake(tmp_path)) as endpoint:
         for _ in range(100):
