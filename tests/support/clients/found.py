@@ -26,12 +26,22 @@ CLIENTS: Final = (
     "aiokafka",
     "franz-go",
     "sarama",
+    "kafka-go",
     "kafkajs",
+    "platformatic",
+    "rdkafka",
+    "rskafka",
+    "streams",
     "spark",
 )
 MISSING: Final = {
     "confluent-kafka": ("tools",),
+    "kafka-go": ("new group", "tools"),
     "kafkajs": ("by time", "new group", "tools"),
+    "platformatic": ("tools",),
+    "rdkafka": ("tools",),
+    "rskafka": ("times", "group", "new group", "tools"),
+    "streams": ("times", "by time", "new group", "tools"),
     "kafka-python": ("new group", "tools"),
     "aiokafka": ("new group", "tools"),
     "franz-go": ("new group", "tools"),
@@ -39,6 +49,9 @@ MISSING: Final = {
     "spark": ("times", "by time", "group", "new group", "tools"),
 }
 """What clients don't have. Spark's source has no groups, and timestamps of microseconds."""
+PLAIN: Final = frozenset({"@platformatic/kafka", "rskafka"})
+"""Clients that end on some of the odd records at Kafka too. They read a plain topic."""
+PLAIN_RECORDS: Final = "plain topics"
 NONE: Final = "-"
 _START: Final = "<!-- clients: written by make interop RECORD=1 -->"
 _END: Final = "<!-- end of clients -->"
