@@ -188,17 +188,20 @@ class _Measured(Awaitable[_Value]):
 
     def __await__(self) -> Generator[Any, Any, _Value]:
         error: BaseException | None = None
-        while True:
-            self._turns.resumed()
-            try:
-                waits_for = self._work.send(None) if error is None else self._work.throw(error)
-            except StopIteration as stop:
-                result: _Value = stop.value
-                return result
-            finally:
-                self._turns.suspended()
-            error = None
-            try:
-                yield waits_for
-            except BaseException as raised:  # noqa: BLE001 - the coroutine decides about it
-                error = raised
+        try:
+            while True:
+                self._turns.resumed()
+                try:
+                    waits_for = self._work.send(None) if error is None else self._work.throw(error)
+                except StopIteration as stop:
+                    result: _Value = stop.value
+                    return result
+                finally:
+                    self._turns.suspended()
+                error = None
+                try:
+                    yield waits_for
+                except BaseException as raised:  # noqa: BLE001 - the coroutine decides about it
+                    error = raised
+        finally:
+            error = None  # else this frame and the error keep each other, and the request, until the next collection

@@ -102,7 +102,7 @@ class Connection:
         self._departures = resources.departures
         self._loaded = resources.loaded
         self._turns = client.turns
-        self._shown: Callable[[], None] = lambda: None
+        self._shown: Callable[[], None] = _do_nothing
         self._is_shown = False
         self._late = "it didn't show who it is in time"
         self._is_writing = False
@@ -288,6 +288,7 @@ class Connection:
         """Close the connection: what was written is sent on first, if the client takes it."""
         self._turns.end()
         self._client.sessions.close()
+        self._reader.on_end = self._shown = _do_nothing  # else requests live until the next collection
         if self._is_ending and not (self._is_answering or self._is_writing):
             self._writer.close()
             try:
@@ -300,3 +301,7 @@ class Connection:
             self._writer.close()
         else:
             self._writer.transport.abort()
+
+
+def _do_nothing(*_: object) -> None:
+    """Ignore what is reported."""
