@@ -53,7 +53,7 @@ class Served:
     appended: str
 
     def topic_for(self, client: KafkaClient) -> str:
-        """The topic of which a client is asked most."""
+        """The topic that a client reads in most tests."""
         return self.plain if client.name in PLAIN else self.odd
 
 

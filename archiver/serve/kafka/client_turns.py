@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from archiver.serve.kafka.loop_time import SLICE_SECONDS, LoopTime, Payer
+from archiver.serve.kafka.loop_time import SLICE_SECONDS, LoopTime, Payer, TurnTaker
 from archiver.serve.kafka.request_memory import HeldMemory
 
 _Value = TypeVar("_Value")
@@ -21,11 +21,12 @@ _LONG_SECONDS: Final = 0.002
 """An answer that took this long to put together is encoded in a thread."""
 
 
-class ClientTurns:
+class ClientTurns(TurnTaker):
     """The turns of one connection. `run` measures what the connection does in the loop."""
 
     def __init__(self, loop_time: LoopTime, name: str, *, long_wait: float = 120.0) -> None:
         """`name` is the payer's; a request waits for long work at most `long_wait` seconds."""
+        super().__init__(loop_time.payer(name))
         self._time = loop_time
         self._long_wait = long_wait
         self._mark = loop_time.clock()
@@ -38,13 +39,6 @@ class ClientTurns:
         """Whether the answer is being put together in several turns, or waits for that."""
         self._has_ended = False
         self.name = name
-        self.payer = loop_time.payer(name)
-        self.start = 0.0
-        self.last_seconds = 0.0
-        self.expected_seconds = 0.0
-        self.prepaid = 0.0
-        self.is_pipelined = False
-        """Whether the request came before the previous answer: within a payer, other requests go first."""
 
     def pay_as(self, name: str) -> None:
         """Have another payer pay from now on."""

@@ -17,12 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from archiver.serve.kafka.request_memory import RequestMemory
-
-if TYPE_CHECKING:
-    from archiver.serve.kafka.client_turns import ClientTurns
 
 _Value = TypeVar("_Value")
 
@@ -53,11 +50,24 @@ class Payer:
     mean: float = 0.0
     long_work: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one request whose answer is being put together in several turns: long answers take much memory."""
-    waiting: list[tuple[bool, float, int, asyncio.Future[None], ClientTurns]] = field(default_factory=list)
+    waiting: list[tuple[bool, float, int, asyncio.Future[None], TurnTaker]] = field(default_factory=list)
     is_queued: bool = False
 
 
-_Job: TypeAlias = "tuple[float, int, asyncio.Future[Any], ClientTurns, Callable[[], Any]]"
+@dataclass(slots=True, eq=False)
+class TurnTaker:
+    """A connection, as turns are handed out: what it used, and what its next turn may take in seconds."""
+
+    payer: Payer
+    start: float = 0.0
+    last_seconds: float = 0.0
+    expected_seconds: float = 0.0
+    prepaid: float = 0.0
+    is_pipelined: bool = False
+    """Whether the request came before the previous answer: within a payer, other requests go first."""
+
+
+_Job: TypeAlias = "tuple[float, int, asyncio.Future[Any], TurnTaker, Callable[[], Any]]"
 _Ran: TypeAlias = tuple[Any, Exception | None, float]
 """The result of work, its error, and the seconds of the processor that it took."""
 
@@ -77,6 +87,8 @@ class LoopTime:
         self._pass_turns = 0
         self._is_scheduled = False
         self._jobs: list[_Job] = []
+        self._held_jobs: list[_Job] = []
+        """Of payers that are over their budget: a timer returns them to the queue."""
         self._has_job = False
         self._thread: ThreadPoolExecutor | None = None
         self.long_work = asyncio.Semaphore(_LONG_AT_ONCE)
@@ -107,7 +119,7 @@ class LoopTime:
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def admits(self, client: ClientTurns) -> bool:
+    def admits(self, client: TurnTaker) -> bool:
         """Give a turn at once, if nothing waits for one. Else the client has to `wait`."""
         self._schedule()
         payer = client.payer
@@ -119,7 +131,7 @@ class LoopTime:
         self._prepay(payer, client, client.expected_seconds)
         return True
 
-    async def wait(self, client: ClientTurns) -> None:
+    async def wait(self, client: TurnTaker) -> None:
         """Wait for a turn."""
         payer = client.payer
         if not payer.waiting:
@@ -134,7 +146,7 @@ class LoopTime:
         finally:
             self.waiting -= 1
 
-    def charge(self, client: ClientTurns, seconds: float, *, budget: bool) -> None:
+    def charge(self, client: TurnTaker, seconds: float, *, budget: bool) -> None:
         """Count loop time of a client."""
         payer = client.payer
         payer.start += seconds - client.prepaid
@@ -145,7 +157,7 @@ class LoopTime:
         if budget:
             payer.level = max(payer.level - seconds, -_MOST_DEBT)
 
-    async def in_thread(self, client: ClientTurns, work: Callable[[], _Value]) -> _Value:
+    async def in_thread(self, client: TurnTaker, work: Callable[[], _Value]) -> _Value:
         """Do long work in a thread, one piece at a time: more threads would take the interpreter from the loop.
 
         Payers have their turns by the time that they have used.
@@ -159,8 +171,13 @@ class LoopTime:
     def _begin_job(self) -> None:
         """Begin the next piece of long work, unless another one is under way."""
         while self._jobs and not self._has_job:
-            _, _, done, client, work = heapq.heappop(self._jobs)
+            job = heapq.heappop(self._jobs)
+            _, _, done, client, work = job
             if done.done():
+                continue
+            budget = self._budget(client.payer)
+            if budget <= 0:
+                self._hold_job(job, -budget / self._share)
                 continue
             self._has_job = True
             self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="long-work")
@@ -168,7 +185,20 @@ class LoopTime:
                 partial(self._end_job, client, done)
             )
 
-    def _end_job(self, client: ClientTurns, done: asyncio.Future[Any], ran: asyncio.Future[_Ran]) -> None:
+    def _hold_job(self, job: _Job, seconds: float) -> None:
+        """Keep a job of a payer over its budget back: the thread takes the interpreter from the loop."""
+        if not self._held_jobs:
+            self.over_budget += 1
+            asyncio.get_running_loop().call_later(max(_LEAST_WAIT, seconds), self._return_jobs)
+        self._held_jobs.append(job)
+
+    def _return_jobs(self) -> None:
+        jobs, self._held_jobs = self._held_jobs, []
+        for job in jobs:
+            heapq.heappush(self._jobs, job)
+        self._begin_job()
+
+    def _end_job(self, client: TurnTaker, done: asyncio.Future[Any], ran: asyncio.Future[_Ran]) -> None:
         self._has_job = False
         if ran.cancelled():  # the server ends
             done.cancel()
@@ -213,13 +243,13 @@ class LoopTime:
         if self._ready:
             self._schedule()  # after the clients that have a turn now: they may need another one
 
-    def _begin(self, payer: Payer, client: ClientTurns, start: float) -> None:
+    def _begin(self, payer: Payer, client: TurnTaker, start: float) -> None:
         payer.start = max(payer.start, self._start)
         self._start = payer.start
         client.start = payer.last_start = max(start, payer.last_start)
         self._pass_turns += 1
 
-    def _prepay(self, payer: Payer, client: ClientTurns, seconds: float) -> None:
+    def _prepay(self, payer: Payer, client: TurnTaker, seconds: float) -> None:
         """Count what a turn will take, as far as that can be known: it is charged afterwards."""
         client.prepaid = seconds
         payer.start += seconds

@@ -85,7 +85,7 @@ class RequestMemory:
                 self._waiting.pop(held.payer, None)
 
     def free(self, held: HeldMemory) -> None:
-        """Free the room of a request, if it has any, or its place among those that wait."""
+        """Free the room of a request, and its place in the queue."""
         if held not in self._all.requests:
             return
         payer = self._payers[held.payer]

@@ -63,7 +63,7 @@ def test_a_pool_that_somebody_chose_is_left() -> None:
     assert measured(1, ARROW_DEFAULT_MEMORY_POOL="mimalloc")[0] == "mimalloc"
 
 
-def test_collections_wait_until_the_server_is_at_rest_but_not_for_ever() -> None:
+def test_collections_wait_for_rest_for_a_bounded_time() -> None:
     busy = True
     collections = Collections(lambda: busy)
     assert not any(collections.collect_if_due() for _ in range(MOST_PUT_OFF))

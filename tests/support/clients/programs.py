@@ -194,9 +194,9 @@ def _rust(program: str, name: str, scratch: Path) -> ProgramClient:
     home, target = SOURCES / "rust", os.environ.get("CARGO_TARGET_DIR") or str(scratch / "rust")
     command = ("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", target)
     run(*command, folder=home)
-    found = re.search(rf'name = "{program}"\nversion = "(\S+)"', (home / "Cargo.lock").read_text(encoding="utf-8"))
-    assert found
-    return ProgramClient(name=name, version=found[1], command=(Path(target) / "release" / program,))
+    locked = re.search(rf'name = "{program}"\nversion = "(\S+)"', (home / "Cargo.lock").read_text(encoding="utf-8"))
+    assert locked
+    return ProgramClient(name=name, version=locked[1], command=(Path(target) / "release" / program,))
 
 
 def kafkajs(scratch: Path) -> ProgramClient:

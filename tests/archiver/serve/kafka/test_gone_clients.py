@@ -158,7 +158,7 @@ def test_requests_that_wait_to_be_decoded_end_with_their_client(lake: Any, leave
 
 
 @pytest.mark.parametrize("leave", [close, reset])
-def test_requests_of_gone_clients_are_freed_without_a_collection(lake: Any, leave: Callable[[Wire], None]) -> None:
+def test_gone_clients_leave_no_cycles(lake: Any, leave: Callable[[Wire], None]) -> None:
     with ServedLake(lake, half_closed_seconds=0.1) as endpoint:
         gc.disable()
         try:

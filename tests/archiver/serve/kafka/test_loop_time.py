@@ -52,6 +52,22 @@ def played(*clients: tuple[str, str, float], turns_in_all: int, share: float = 1
     return done
 
 
+def test_long_work_waits_for_the_budget_of_its_payer() -> None:
+    async def play() -> None:
+        loop_time = LoopTime(share=100.0)
+        greedy, modest = ClientTurns(loop_time, "greedy"), ClientTurns(loop_time, "modest")
+        greedy.payer.level = -20.0
+        late = asyncio.ensure_future(greedy.in_thread(lambda: "late"))
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(modest.in_thread(lambda: "now"), 1) == "now"
+        assert not late.done()
+        assert loop_time.over_budget == 1
+        assert await asyncio.wait_for(late, 5) == "late"
+        loop_time.close()
+
+    asyncio.run(play())
+
+
 def test_payers_have_equal_shares_however_many_connections_they_have() -> None:
     many = [(f"many{number}", "many", 0.0001) for number in range(100)]
     done = played(*many, ("one", "one", 0.0001), turns_in_all=5000)

@@ -85,7 +85,7 @@ fn tell(message: &BorrowedMessage) {
         Timestamp::CreateTime(time) => (1, time),
         Timestamp::LogAppendTime(time) => (2, time),
     };
-    let headers = message.headers().into_iter().flat_map(Headers::iter);
+    let headers = message.headers().into_iter().flat_map(|headers| headers.iter());
     Record {
         partition: message.partition(),
         offset: message.offset(),
