@@ -23,9 +23,9 @@ from archiver.serve.kafka.request_memory import RequestMemory
 
 _Value = TypeVar("_Value")
 
-SLICE_SECONDS: Final = 0.004
+SLICE_SECONDS: Final = 0.001
 """The loop time of one turn, and of all turns between two looks at the sockets. A request may take a bit more."""
-_TURNS_AT_ONCE: Final = 16
+_TURNS_AT_ONCE: Final = 4
 """Turns between two looks at the sockets: what a turn costs is known afterwards only."""
 _BURST_SECONDS: Final = 5.0
 """Loop time that a payer may save up: it covers the start of hundreds of clients."""
