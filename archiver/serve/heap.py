@@ -32,9 +32,9 @@ MOST_PUT_OFF: Final = 12
 
 
 def share_one_allocator() -> None:
-    """Use the C library's allocator in Arrow, with few arenas. Call this before Arrow is loaded.
+    """Use malloc in Arrow, with few arenas. Call this before Arrow is loaded.
 
-    Pieces of 16 MiB or more go back to the system at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
+    Blocks of 16 MiB or more are returned at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(OSError, AttributeError):  # another C library
@@ -45,7 +45,7 @@ def share_one_allocator() -> None:
 
 
 def give_freed_memory_back() -> None:
-    """Give all memory back to the system that isn't in use, also what lies between pieces that are."""
+    """Return all free memory to the system, including free pages between used ones."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 

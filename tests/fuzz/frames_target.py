@@ -1,7 +1,7 @@
-"""Fuzz target: frames of Kafka's clients, of any bytes, good ones, and good ones spoilt, against kio's own reader.
+"""Fuzz target: frames of Kafka's clients, good or damaged, against kio's reader.
 
-Whatever the bytes are, they end in a request or in BadRequest. What is read is what kio reads. Frames are cut out of a
-stream where they end, however it comes. Answers that handlers give are written so that kio reads the same.
+Every frame is a request or BadRequest, read as kio does, however the stream is cut. Answers are written so that kio
+reads them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ MOST_TIME = timedelta(days=10_000)
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError where a promise is broken."""
     choices = FuzzedChoices(octets)
     (_anything, _good, _spoilt, _stream, _answered)[choices.integer(0, 4)](choices)
 
@@ -80,7 +79,7 @@ def _spoilt(choices: FuzzedChoices) -> None:
 
 
 def _read(frame: bytes) -> Any:
-    """Read a frame as a connection does; its body, None where it is refused or isn't known."""
+    """Return a frame's body; None if it is refused or unknown."""
     if len(frame) < LEAST_BYTES:
         return None
     head = head_of(frame)
@@ -104,10 +103,10 @@ def _read(frame: bytes) -> Any:
 
 
 def _theirs(api_key: int, version: int, frame: bytes) -> Any:
-    """What kio reads of a frame that is a request; None where it takes fewer frames than a broker does.
+    """Return kio's reading; None if kio is stricter than a broker.
 
-    It refuses tags that it doesn't know, texts that aren't UTF-8 in the header, lengths below -1, booleans other than 0
-    and 1, and times beyond what `timedelta` holds.
+    It refuses unknown tags, header texts that aren't UTF-8, lengths below -1, booleans besides 0 and 1, and times
+    beyond `timedelta`.
     """
     kind = load_request_schema(api_key, version)
     try:
@@ -153,7 +152,7 @@ async def _cut(stream: bytes, choices: FuzzedChoices) -> tuple[list[bytes], bool
 
 
 async def _grow(_: int) -> None:
-    """There is room for everything."""
+    ...
 
 
 def _expected(stream: bytes) -> tuple[list[bytes], bool]:
@@ -176,7 +175,6 @@ def _answered(choices: FuzzedChoices) -> None:
 
 
 def _values(message: Any) -> dict[str, Any]:
-    """What a handler says to have this message."""
     return {each.name: _value(getattr(message, each.name)) for each in fields(message)}
 
 
@@ -194,7 +192,6 @@ _reader = cache(entity_reader)
 
 
 def _message(choices: FuzzedChoices, schema: Callable[[int, int], Any]) -> Any:
-    """A message of any API and version."""
     return _entity(choices, schema(*VERSIONS[choices.integer(0, len(VERSIONS) - 1)]))
 
 
@@ -244,7 +241,7 @@ _PLAIN: dict[str, Callable[[FuzzedChoices], Any]] = {
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with: a frame of every version of every API, and choices of every kind."""
+    """Yield a frame of every version of every API, and choices of every kind."""
     for place, (api_key, version) in enumerate(VERSIONS):
         frame = framed(request(api_key, version), 7)
         yield b"\0\1" + struct.pack("<B", place) + frame[LEAST_BYTES:]

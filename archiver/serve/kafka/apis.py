@@ -1,4 +1,4 @@
-"""Which versions of which API are answered, and by what."""
+"""The served APIs, their versions and handlers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ async def _versions(service: Service, request: Request) -> Values:
 
 
 def _known_versions(error: ErrorCode = ErrorCode.none) -> Values:
-    """Answer with the API keys, each with its first and last version."""
     keys = [
         {"api_key": int(api.key), "min_version": api.least, "max_version": api.most}
         for api in sorted(APIS.values(), key=attrgetter("key"))
@@ -233,7 +232,6 @@ BEFORE_AUTHENTICATION: Final = frozenset(api.key for api in APIS.values() if api
 
 
 def load_for_readers() -> None:
-    """Load what requests of reading clients need, so that the first of them don't wait for it."""
     for api in APIS.values():
         for version in range(api.least, api.most + 1) if api.of_readers else ():
             load(api, version)
@@ -246,7 +244,7 @@ def load(api: Api, version: int) -> None:
 
 
 def api_of(head: RequestHead) -> Api | None:
-    """Return the API of a request; None if it isn't known in this version."""
+    """Return the API of a request; None if API or version is unknown."""
     api = APIS.get(head.api_key)
     return api if api is not None and api.knows(head.version) else None
 
@@ -254,7 +252,7 @@ def api_of(head: RequestHead) -> Api | None:
 async def respond(
     service: Service, api: Api, head: RequestHead, request: Request
 ) -> tuple[list[bytes | memoryview], float]:
-    """Answer a request: the header and the body of the response, and how many seconds its client has to wait then."""
+    """Answer a request: header and body, and the seconds to throttle its client."""
     began = time.perf_counter()
     values_or_parts = await _found(service, api, request)
     body = values_or_parts if isinstance(values_or_parts, list) else [await _encoded(request, head, values_or_parts)]
@@ -271,8 +269,6 @@ async def respond(
 
 
 async def _encoded(request: Request, head: RequestHead, found: Values) -> bytes:
-    """Encode an answer. If it has many elements, or took long to put together, that is done in a thread."""
-
     def work() -> bytes:
         return encoded(answer(head.api_key, head.version, found))
 
@@ -335,10 +331,7 @@ def _summary(
 
 
 def fallback(head: RequestHead) -> list[bytes | memoryview] | None:
-    """Answer a version of ApiVersions that is too new, so that the client can choose another.
-
-    None for any other API: it was never advertised.
-    """
+    """Answer an ApiVersions request of a version that is too new; None for other APIs."""
     if head.api_key != ApiKey.API_VERSIONS:
         return None
     versions = _known_versions(ErrorCode.unsupported_version)

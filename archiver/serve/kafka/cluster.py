@@ -28,7 +28,6 @@ _TRANSACTION: Final = 1
 
 
 async def metadata(service: Service, request: Request) -> Values:
-    """Metadata: the nodes, and topics with their partitions, each led by one of the nodes."""
     service.topics.look_around()
     named = request.body.topics
     topics: list[ServedTopic | Values]
@@ -50,7 +49,6 @@ async def metadata(service: Service, request: Request) -> Values:
 
 
 async def describe_cluster(service: Service, request: Request) -> Values:
-    """DescribeCluster: the nodes. There are no controllers."""
     members = service.cluster.told
     kind = getattr(request.body, "endpoint_type", _BROKERS)
     error = ErrorCode.none if kind == _BROKERS else ErrorCode.mismatched_endpoint_type
@@ -67,7 +65,6 @@ async def describe_cluster(service: Service, request: Request) -> Values:
 
 
 async def describe_topic_partitions(service: Service, request: Request) -> Values:
-    """DescribeTopicPartitions: like Metadata, in pages of a limited number of partitions."""
     service.topics.look_around()
     names = sorted({topic.name for topic in request.body.topics}) or await service.topics.names()
     cursor = request.body.cursor
@@ -92,7 +89,6 @@ async def describe_topic_partitions(service: Service, request: Request) -> Value
 
 
 async def find_coordinator(service: Service, request: Request) -> Values:
-    """FindCoordinator: the node of each group. There are no transactions and no share groups."""
     body = request.body
     kind = getattr(body, "key_type", _GROUP)
     keys = getattr(body, "coordinator_keys", ())
@@ -121,7 +117,6 @@ def _found(service: Service, kind: int, key: str) -> dict[str, Any]:
 
 
 def _coordinating(service: Service, key: str) -> Members | None:
-    """The nodes that share a group's coordination; without the registry, the other nodes, which may have it."""
     cluster = service.cluster
     return cluster.others if cluster.standing(key) is GroupStanding.UNKNOWN else cluster.told
 
@@ -131,7 +126,6 @@ def _broker(node: Node) -> dict[str, Any]:
 
 
 def _controller(members: Members) -> int:
-    """The node shown as the controller: the same on all nodes."""
     return members.nodes[0].node_id
 
 
@@ -152,7 +146,6 @@ async def _named(service: Service, name: str) -> ServedTopic | Values:
 
 
 def _about_to_be_read(topic: ServedTopic) -> ServedTopic:
-    """A topic that a client names. Its first fetch finds the begins of partitions known."""
     topic.learn_begins()
     return topic
 

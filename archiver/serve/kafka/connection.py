@@ -1,4 +1,4 @@
-"""One client's connection: its requests, answered one after the other as a broker answers them."""
+"""One client's connection. Requests are answered in order."""
 
 from __future__ import annotations
 
@@ -32,13 +32,11 @@ _READ_AT_ONCE: Final = 8 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Limits of a client: bytes of a request, and seconds of idling and for a part of a frame.
+    """Limits of a client. `frame_seconds` applies to 64 KiB of a request or 256 KiB of an answer.
 
-    A part is 64 KiB of a request, or 256 KiB of an answer. A whole request must arrive at 128 KiB a second. An answer
-    that takes memory, unlike records, must be taken at `answer_bytes_per_second`; other answers wait for its room for
-    at most `answer_seconds`, and requests wait for long work for at most `long_work_seconds`. Before authentication,
-    requests are small and few, and take `handshake_seconds` in all. Work for a client that closed its half of the
-    connection ends after `half_closed_seconds`.
+    A whole request must arrive at 128 KiB a second. Answers that take memory must be taken at
+    `answer_bytes_per_second`; other answers wait for room for at most `answer_seconds`. `handshake_seconds` bounds the
+    time before authentication, `half_closed_seconds` the work for a client that closed its half.
     """
 
     most_request_bytes: int
@@ -69,8 +67,6 @@ class ConnectionResources:
 
 @dataclass(frozen=True, slots=True)
 class _KnownRequest:
-    """A request of a version that is known."""
-
     api: Api
     head: RequestHead
     request: Request
@@ -81,7 +77,7 @@ _Frame: TypeAlias = bytes | RequestHead | _KnownRequest
 
 
 class Connection:
-    """A client's connection. A frame that is no request closes it, and no other."""
+    """A client's connection. A malformed frame closes only this connection."""
 
     def __init__(
         self,
@@ -113,15 +109,12 @@ class Connection:
 
     @property
     def host(self) -> str:
-        """The client's address, without the port."""
         return self._client.host
 
     def end_after_answer(self) -> bool:
-        """End the connection once its client has the answer that it waits for. False if it can be ended at once.
+        """End the connection once its client has its answer. False if it can be closed at once.
 
-        An answer that takes many turns isn't waited for: the client repeats its request at another node. Only commits
-        and deletions are answered in any case. True if the connection is ending already: what was written may still be
-        on its way.
+        If the answer takes many turns, only commits and deletions are waited for.
         """
         was_ending, self._is_ending = self._is_ending, True
         if self._turns.is_long_work and not (self._is_writing or self._is_kept):
@@ -129,10 +122,10 @@ class Connection:
         return was_ending or self._is_answering
 
     async def serve(self, *, handshake_until: float, shown: Callable[[], None]) -> None:
-        """Answer requests until the client ends the connection, is idle for too long, or sends what is no request.
+        """Answer requests until the client disconnects, is idle for too long, or sends a malformed request.
 
-        A client that hasn't shown who it is `handshake_until` then, by the loop's clock, is let go. `shown` is called
-        once it has; if clients don't log in, with its first request.
+        A client that isn't authenticated at `handshake_until` (the loop's clock) is closed. `shown` is called after
+        authentication or, without it, at the first request.
         """
         login, log = self._client.login, self._client.closing_log
         self._shown = shown
@@ -163,7 +156,6 @@ class Connection:
             await self._end()
 
     async def _log_in(self) -> None:
-        """Answer the requests that are allowed before authentication, if the client must authenticate."""
         login, most = self._client.login, self._limits.most_unauthenticated_requests
         for _ in range(most):
             if login.access is not None or not await self._next():
@@ -172,7 +164,6 @@ class Connection:
             raise BadRequest("the client sent too many requests before it showed who it is", most=most)
 
     def _client_ended(self, serving: asyncio.Task[None], is_broken: bool) -> None:
-        """Stop the work for a client that is gone. A client that closed its half has some time to take answers."""
         if is_broken:
             serving.cancel()
         elif not self._has_client_ended:
@@ -180,7 +171,6 @@ class Connection:
             asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, serving.cancel)
 
     async def _next(self) -> bool:
-        """Answer the next request. False if there is none, or none may follow."""
         with self._memory.hold(self._turns.name) as held:
             frame = await self._frame(held)
             if frame is None:
@@ -200,10 +190,7 @@ class Connection:
         return not self._client.login.is_over
 
     async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Write an answer. A long one waits until there is room for it in the memory of answers.
-
-        TimeoutError if there is none in time, or the client doesn't take the answer in time.
-        """
+        """Write an answer when there is room for it. Raises TimeoutError."""
         seconds = self._limits.answer_seconds
         late, self._late = self._late, "there was no room for its answer in time"
         self._turns.end_long_work()
@@ -285,7 +272,6 @@ class Connection:
                 return parts, 0.0
 
     async def _end(self) -> None:
-        """Close the connection: what was written is sent on first, if the client takes it."""
         self._turns.end()
         self._client.sessions.close()
         self._reader.on_end = self._shown = _do_nothing  # else requests live until the next collection

@@ -1,7 +1,6 @@
-"""Requests about groups are answered only by the node that coordinates the group.
+"""Routes requests about groups to the coordinator's answers.
 
-This is checked before any handler sees the request. Of a request about several groups, this node answers for its
-groups; the remaining ones get the error that makes clients look for their coordinator.
+For other groups of a request, this node returns the error that makes clients look for their coordinator.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ _OVER_BUDGET: Final = "the principal has begun as many groups as it may: stop me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Several:
-    """The field of a request that has its groups, the field of the answer, and what an entry of the answer needs."""
-
     asked: str
     answered: str
     entry: Values
@@ -91,13 +88,11 @@ _SINGLE: Final[Mapping[int, Values]] = {
 
 
 async def coordinated(api: Api, service: Service, request: Request) -> Answer:
-    """Have a request about groups answered, as far as they are this node's."""
     with _asking(api, service, request):
         return await _routed(api, service, request)
 
 
 def _asking(api: Api, service: Service, request: Request) -> AbstractContextManager[object]:
-    """Keep sessions of members open while their request is worked on. OffsetFetch needn't name its member."""
     group_id, member_id = getattr(request.body, "group_id", ""), getattr(request.body, "member_id", "")
     if not api.is_slow:
         group = service.coordinator.groups.get(group_id)
@@ -114,7 +109,6 @@ def _asking(api: Api, service: Service, request: Request) -> AbstractContextMana
 
 
 def _as_member(asked: Any) -> tuple[str, str | None, int]:
-    """Who a commit or a question for offsets says that it is."""
     generation = getattr(asked, "generation_id_or_member_epoch", getattr(asked, "member_epoch", -1))
     return asked.member_id, getattr(asked, "group_instance_id", None), generation
 
@@ -132,7 +126,6 @@ async def _routed(api: Api, service: Service, request: Request) -> Answer:
 
 
 async def _by_coordinator(service: Service, request: Request, api: Api, group_id: str) -> Answer | ErrorCode:
-    """Have a request about one group answered by its coordinator; why that isn't this node."""
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
     if request.api_key == ApiKey.OFFSET_COMMIT:
@@ -236,7 +229,6 @@ def _told(answer: Answer, several: _Several) -> Sequence[Any]:
 
 
 async def _listed(service: Service, request: Request, api: Api) -> Answer:
-    """ListGroups: each node lists its groups; clients send it to all nodes."""
     if not service.cluster.is_leased:
         return {"error_code": ErrorCode.coordinator_not_available, "groups": ()}
     listed = await api.handler(service, request)
@@ -268,7 +260,6 @@ async def _refusal(service: Service, request: Request, error: ErrorCode) -> Valu
 
 
 async def _with(request: Request, topic: Any, error: ErrorCode) -> Values:
-    """A topic of a commit as its answer has it, with an error for each partition."""
     return {
         "name": getattr(topic, "name", None),
         "topic_id": getattr(topic, "topic_id", None),

@@ -1,8 +1,4 @@
-"""Names that a request repeats are removed before any handler sees it, as Kafka does.
-
-Every name of the APIs below is answered with a description of any length. Without this, a small request that names one
-topic thousands of times is answered with thousands of descriptions.
-"""
+"""Removes repeated names from requests, as Kafka does, so that no small request gets a huge answer."""
 
 from __future__ import annotations
 
@@ -40,10 +36,7 @@ _NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
 
 
 def without_repeats(request: Request) -> Request:
-    """Return the request with each name once, in the order of their first mention.
-
-    If OffsetFetch names a group several times, the topics of all mentions are joined.
-    """
+    """Return the request with each name once, in order. OffsetFetch topics of a repeated group are joined."""
     if request.api_key == ApiKey.FETCH:
         return _with_each_partition_once(request)
     if request.api_key == ApiKey.OFFSET_FETCH:

@@ -1,4 +1,4 @@
-"""The endpoint of a configuration: archived topics, the caches, and the server in front of them."""
+"""Assembles a Kafka endpoint from a configuration."""
 
 from __future__ import annotations
 
@@ -61,14 +61,12 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host and a port."""
-
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str, key: str) -> Address:
-        """Parse HOST:PORT. ConfigError, which names the key, for anything else."""
+        """Parse HOST:PORT. Raises ConfigError, which names `key`."""
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 0xFFFF:  # noqa: PLR2004 - the highest port
             raise ConfigError(f"{text!r} is no address: write HOST:PORT, such as 127.0.0.1:9192", key=key)
@@ -76,14 +74,13 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
         with suppress(ValueError):
             return ipaddress.ip_address(self.host).is_loopback
         return self.host == "localhost"
 
     @property
     def is_any(self) -> bool:
-        """Whether it stands for all addresses of the machine, and is none that a client could connect to."""
+        """Whether this is a wildcard address, to which clients can't connect."""
         with suppress(ValueError):
             return ipaddress.ip_address(self.host).is_unspecified
         return False
@@ -114,7 +111,7 @@ class Endpoint:
     async def run(self, stop: asyncio.Event, ready: Callable[[Listening], None] = lambda _: None) -> None:
         """Serve until `stop` is set; `ready` is called once clients are accepted.
 
-        Raises the catalog's errors if topics can't be listed at the start. Later the catalog may be away.
+        Raises the catalog's errors if topics can't be listed at the start.
         """
         section = self._section
         spilled = self._spilled()
@@ -213,7 +210,6 @@ class Endpoint:
         )
 
     def _spilled(self) -> SpilledChunks | None:
-        """Disk space for slow readers. Raises ConfigError if a configured folder can't be used."""
         size, named = self._section.disk_cache, self._section.disk_cache_folder
         if not size:
             return None
@@ -247,7 +243,6 @@ class Endpoint:
 
 
 async def _give_memory_back(workers: Workers, loop_time: LoopTime) -> None:
-    """Give freed memory back from time to time, for ever."""
     collections = heap.Collections(lambda: loop_time.has_long_work)
     while True:
         await asyncio.sleep(heap.GIVEN_BACK_EVERY)
@@ -256,7 +251,6 @@ async def _give_memory_back(workers: Workers, loop_time: LoopTime) -> None:
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait for the first of these, and raise what it raises."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

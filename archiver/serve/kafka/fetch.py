@@ -1,8 +1,7 @@
-"""Fetch: batches from the requested offsets, at once if there are any, else when they come.
+"""Fetch: returns batches from the requested offsets, or waits for them.
 
-Batches in memory are sent right away; the partitions that are still being decoded follow with the next request. A
-client at the end of an archive waits for its next commits. So does a client that has read further at another node than
-this one has seen: OFFSET_OUT_OF_RANGE would make it skip records, or read all of them again.
+Batches in memory are sent at once; the next request gets what is being decoded. A client beyond the end waits, because
+another node may have a newer snapshot: OFFSET_OUT_OF_RANGE would skip or repeat records.
 """
 
 from __future__ import annotations
@@ -44,8 +43,6 @@ _MOVES_AFTER: Final = 10.0
 
 @dataclass(slots=True)
 class _Source:
-    """A partition of a request, with what was found out about it."""
-
     key: PartitionKey
     position: FetchPosition
     topic: ServedTopic | None
@@ -66,37 +63,29 @@ class _Source:
         return self.topic.end(self.partition) if self.topic else -1
 
     def may_have_records(self, offset: int) -> bool:
-        """Whether there may be records from an offset on."""
         return self.topic is not None and self.topic.may_have_records(self.partition, offset)
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the offset is beyond the end."""
         return not self.error and self.position.offset > self.end
 
 
 class _Looks:
-    """Refreshes tables for one request: at most once per topic, however many partitions it names."""
-
     def __init__(self) -> None:
         self._done: set[ServedTopic] = set()
 
     async def now(self, topic: ServedTopic) -> None:
-        """Look: the client may come from another node, which has seen more than this one."""
         if topic not in self._done:
             self._done.add(topic)
             await topic.caught_up()
 
     async def if_due(self, topic: ServedTopic) -> None:
-        """Look if the last look is older than the interval: the request waits for the next one anyway."""
         if topic not in self._done:
             await topic.fresh()
 
 
 @dataclass(slots=True)
 class _Round:
-    """The batches in memory for a request, and the offsets that aren't."""
-
     batches: dict[PartitionKey, tuple[memoryview, ...]] = field(default_factory=dict)
     following: list[tuple[_Source, int]] = field(default_factory=list)
     missing: list[tuple[_Source, int]] = field(default_factory=list)
@@ -105,17 +94,15 @@ class _Round:
 
     @property
     def records(self) -> int:
-        """How many offsets it goes over."""
         return sum(offset - source.position.offset for source, offset in self.following)
 
     @property
     def leaves_more(self) -> bool:
-        """Whether there are more records than it has: else a short answer says nothing of its client's pace."""
+        """Whether the round leaves out records; if not, a short answer doesn't show the client's pace."""
         return any(source.may_have_records(offset) for source, offset in (*self.missing, *self.following))
 
 
 async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
-    """Answer a Fetch request with a packed body."""
     body = request.body
     by_id = request.version >= fetch_response.BY_ID
     pace, clock = request.client.pace, asyncio.get_running_loop().time
@@ -179,7 +166,6 @@ def _forgotten(body: Any) -> Iterator[PartitionKey]:
 
 
 def _named(topic: Any) -> str | UUID | None:
-    """The topic's id, from the version on that has one, else its name."""
     if hasattr(topic, "topic_id"):
         return topic.topic_id or UUID(int=0)
     name: str = topic.topic
@@ -187,8 +173,6 @@ def _named(topic: Any) -> str | UUID | None:
 
 
 class _Topics:
-    """The topics of a request. Each is looked up once, and only if the client may read it."""
-
     def __init__(self, service: Service, access: Access) -> None:
         self._service = service
         self._access = access
@@ -196,13 +180,11 @@ class _Topics:
         self._errors: dict[str | UUID | None, ErrorCode] = {}
 
     async def named(self, named: str | UUID | None) -> ServedTopic | None:
-        """The topic of this name or id; None if there is an `error` instead."""
         if named not in self._topics:
             self._topics[named] = await self._look_up(named)
         return self._topics[named]
 
     def error(self, named: str | UUID | None) -> ErrorCode:
-        """Why there is no such topic."""
         return self._errors[named]
 
     async def _look_up(self, named: str | UUID | None) -> ServedTopic | None:
@@ -222,7 +204,6 @@ class _Topics:
 
 
 async def _sources(service: Service, request: Request, begun: SessionFetch, topics: _Topics) -> list[_Source]:
-    """What was found out about all partitions of a request. Other clients have their turn between many of them."""
     sources: list[_Source] = []
     looks = _Looks()
     async for key, position in request.in_turns(begun.partitions.items()):
@@ -234,7 +215,6 @@ async def _sources(service: Service, request: Request, begun: SessionFetch, topi
 
 
 async def _looked_up(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> ErrorCode:
-    """Find where the log of a partition begins, and whether this node can answer for it."""
     partition, offset = source.partition, source.position.offset
     if partition >= topic.partitions and service.cluster.may_lag:
         await looks.now(topic)
@@ -262,7 +242,6 @@ def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:
 
 
 async def _gathered(service: Service, request: Request, sources: list[_Source], *, is_slow: bool | None) -> _Round:
-    """Collect batches until they suffice, or the client has waited for its `max_wait`."""
     loop = asyncio.get_running_loop()
     body = request.body
     budget = min(max(body.max_bytes, 0), service.most_response_bytes())
@@ -297,7 +276,7 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
 
 
 async def _until_recent(request: Request, topics: Collection[ServedTopic]) -> None:
-    """Wait for a look at each table whose last look is older than `refresh`: its records may have been removed."""
+    """Wait for a refresh of tables older than `refresh`: their records may have been removed."""
     if old := [topic for topic in topics if topic.is_old]:
         request.client.turns.end_long_work()
         await asyncio.gather(*(topic.recent() for topic in old))
@@ -330,7 +309,6 @@ async def _collected(service: Service, request: Request, sources: list[_Source],
 
 
 def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None) -> dict[asyncio.Future[Any], _Source]:
-    """The decoding of what is missing, a few chunks at a time."""
     loads: dict[asyncio.Future[Any], _Source] = {}
     for source, offset in found.missing[:_MOST_LOADS]:
         assert source.topic is not None
@@ -340,7 +318,6 @@ def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None
 
 
 def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
-    """Whether a reader is slow. One whose pace isn't known counts as slow in a crowd."""
     return source.topic is not None and source.topic.is_crowded if is_slow is None else is_slow
 
 

@@ -1,7 +1,4 @@
-"""DescribeGroups, ListGroups and DeleteGroups, for groups of both protocols.
-
-A group without members is listed as a classic one: it is only offsets, and either protocol may continue with them.
-"""
+"""DescribeGroups, ListGroups and DeleteGroups. A group without members is listed as a classic one."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ _WITH_NOT_FOUND: Final = 6
 
 
 async def describe_groups(service: Service, request: Request) -> Values:
-    """DescribeGroups: groups with members, and groups that only have offsets."""
     kept = await _kept(service)
     names = None if kept is None else frozenset(kept)
     groups = service.coordinator.groups
@@ -34,7 +30,6 @@ async def describe_groups(service: Service, request: Request) -> Values:
 
 
 async def list_groups(service: Service, request: Request) -> Values:
-    """ListGroups."""
     body = request.body
     kept = await _kept(service)
     if kept is None:
@@ -54,7 +49,6 @@ async def list_groups(service: Service, request: Request) -> Values:
 
 
 async def delete_groups(service: Service, request: Request) -> Values:
-    """DeleteGroups: the offsets of groups without members."""
     return {
         "results": [
             {"group_id": group_id, "error_code": await _deleted(service, group_id)}

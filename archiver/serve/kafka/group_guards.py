@@ -1,4 +1,4 @@
-"""The rights that requests about groups need. As in `guards`, a hidden group is answered like a missing one."""
+"""The permissions for requests about groups. A hidden group is answered like a missing one."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ async def delete_groups(handler: Handler, service: Service, request: Request) ->
 
 
 async def beat(handler: Handler, service: Service, request: Request) -> Answer:
-    """ConsumerGroupHeartbeat needs READ of the group, and DESCRIBE of each topic that the member names.
+    """ConsumerGroupHeartbeat needs READ of the group and DESCRIBE of each named topic.
 
-    A pattern stands for the topics that it matches and that the member may read, whenever the group assigns.
+    A pattern matches only topics that the member may read.
     """
     body = request.body
     refusal = {"member_id": body.member_id, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
@@ -178,7 +178,6 @@ def _undescribed(group_id: str, error: ErrorCode) -> Values:
 
 
 def _topics_of(group: Values) -> set[str]:
-    """The names of all topics in the description of a group."""
     topics: set[str] = set()
     for member in group["members"]:
         topics.update(member["subscribed_topic_names"])
@@ -217,7 +216,6 @@ async def _unfetched(request: Request, topic: Any, error: ErrorCode = ErrorCode.
 
 
 async def _fetchable(service: Service, request: Request, topics: Any) -> tuple[Any, list[Any]]:
-    """The topics that the principal may fetch offsets of; None, which means all, stays None."""
     return (None, []) if topics is None else await split(service, request, topics, Operation.DESCRIBE)
 
 

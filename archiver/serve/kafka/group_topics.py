@@ -1,4 +1,4 @@
-"""The topics that groups assign: what is open, looked at from time to time, in one mapping for all groups."""
+"""The topics that groups assign, refreshed periodically."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Matching:
 
 
 class GroupTopics:
-    """Archived topics as groups see them. The mapping is the same object until something changes."""
+    """Archived topics. The mapping is the same object until something changes."""
 
     def __init__(self) -> None:
         self._topics = MatchedTopics({})
@@ -37,7 +37,6 @@ class GroupTopics:
         self._being_matched: dict[str, _Matching] = {}
 
     async def known(self, served: ServedTopics, names: Collection[str]) -> Topics:
-        """The topics that can be read. Topics with these names are opened if necessary."""
         now = asyncio.get_running_loop().time()
         unopened = [name for name in names if name not in self._topics]
         if not unopened and now - self._looked_at < _LOOK_SECONDS:
@@ -56,10 +55,9 @@ class GroupTopics:
         return self._topics
 
     async def matching(self, pattern: str, turns: ClientTurns) -> Topics:
-        """The topics, once it is known which of them a pattern matches. A pattern is compiled once, in a thread.
+        """Return the topics once the pattern is matched, in a thread. Raises TimeoutError.
 
-        It isn't compiled any more if all requests that wait for it are gone. Raises TimeoutError if its turn doesn't
-        come in time.
+        Compiling is cancelled if all waiting requests are gone.
         """
         for _ in range(_ATTEMPTS):
             if not pattern or self._topics.matched(pattern) is not None:
@@ -89,12 +87,10 @@ class GroupTopics:
 
 
 def names_by_id(served: ServedTopics) -> dict[UUID, str]:
-    """The names of the open topics by their ids."""
     return {topic.topic_id: topic.name for topic in served.open}
 
 
 def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
-    """The names of the topics that members of a group want."""
     if group is None:
         return frozenset()
     if isinstance(group, ConsumerGroup):
@@ -106,7 +102,7 @@ def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
 
 
 def subscription(data: bytes) -> tuple[str, ...]:
-    """The topics in what a classic consumer says to its group's leader; none if it says something else."""
+    """Return the topics of a classic consumer's subscription; none if the data isn't one."""
     names = []
     try:
         (count,) = _INT32.unpack_from(data, _INT16.size)

@@ -1,7 +1,6 @@
-"""The rights that requests about topics need: each guard precedes a handler, and filters its answer.
+"""The permissions for requests about topics: a guard precedes a handler and filters its answer.
 
-As in Kafka, a hidden topic is answered with the same error whether it exists or not, and is left out if a client
-requests everything. Handlers get only what is allowed.
+As in Kafka, a hidden topic is answered with the same error whether it exists or not, or left out.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ _DENIED: Final = ErrorCode.topic_authorization_failed
 
 
 async def anybody(handler: Handler, service: Service, request: Request) -> Answer:
-    """No right needed: the answer shows no topic and no group."""
+    """No permission needed: the answer shows no topic and no group."""
     return await handler(service, request)
 
 
 async def nobody(handler: Handler, service: Service, request: Request) -> Answer:
-    """A write: the handler refuses it for all clients, whether the topic exists or not."""
+    """A write: the handler refuses it for all clients."""
     return await handler(service, request)
 
 
 async def fetching(handler: Handler, service: Service, request: Request) -> Answer:
-    """Fetch needs READ of each topic. The handler checks that: it packs its answer itself."""
+    """Fetch needs READ of each topic. The handler checks it, because it packs its answer."""
     return await handler(service, request)
 
 
@@ -85,7 +84,7 @@ async def epochs(handler: Handler, service: Service, request: Request) -> Answer
 
 
 async def configs(handler: Handler, service: Service, request: Request) -> Answer:
-    """DescribeConfigs needs DESCRIBE of each topic. The node's own settings are no secret."""
+    """DescribeConfigs needs DESCRIBE of each topic. The node's settings are public."""
     allowed: list[Any] = []
     refused: list[Any] = []
     async for resource in request.in_turns(request.body.resources):
@@ -112,7 +111,6 @@ async def by_topics(
     operation: Operation,
     refusal: Callable[[Any], Awaitable[Values]],
 ) -> Mapping[str, Any]:
-    """Call a handler with the topics that the principal has this right to; refuse the remaining ones."""
     allowed, refused = await split(service, request, request.body.topics, operation)
     answer = values(await handler(service, with_body(request, topics=allowed)))
     denied = [await refusal(topic) async for topic in request.in_turns(refused)]
@@ -120,7 +118,6 @@ async def by_topics(
 
 
 async def denied_topic(request: Request, topic: Any, partitions: Iterable[int], **more: Any) -> Values:
-    """A topic of an answer, each partition of which is refused."""
     denied = await request.listed(
         {"partition_index": partition, "error_code": _DENIED, **more} for partition in partitions
     )
@@ -130,7 +127,6 @@ async def denied_topic(request: Request, topic: Any, partitions: Iterable[int], 
 async def split(
     service: Service, request: Request, topics: Iterable[Any], operation: Operation
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """Split topics of a request, by name or id, into allowed and refused ones."""
     allowed: list[Any] = []
     refused: list[Any] = []
     async for topic in request.in_turns(topics):
@@ -141,18 +137,15 @@ async def split(
 
 
 def with_body(request: Request, **changes: Any) -> Request:
-    """The same request, asking for something else."""
     return replace(request, body=replace(request.body, **changes))
 
 
 def values(found: Answer) -> dict[str, Any]:
-    """An answer that isn't packed."""
     assert isinstance(found, Mapping)
     return dict(found)
 
 
 async def _name(service: Service, topic: Any) -> str | None:
-    """The name of a topic of a request; None for an unknown id, which reveals nothing."""
     topic_id = getattr(topic, "topic_id", None)
     if topic_id is not None:
         topic = await service.topic(None, topic_id)  # as the handler will: it may be known here by then
@@ -170,7 +163,6 @@ def _may_describe(request: Request, resource: Any) -> bool:
 
 
 def _undescribed(request: Request, topic: Any) -> Values:
-    """A topic that may not be seen. As in Kafka, neither the name of an id nor the id of a name is shown."""
     topic_id = getattr(topic, "topic_id", None)
     may_lack_name = getattr(request.body, "topics", None) is not None and request.version >= 12  # noqa: PLR2004
     name = topic.name if topic_id is None else None if may_lack_name else ""

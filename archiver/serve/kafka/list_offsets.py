@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: places in a partition by time, by name, or by leader epoch."""
+"""ListOffsets and OffsetForLeaderEpoch: offsets by timestamp or leader epoch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WITH_NOT_AVAILABLE: Final = 5
 
 
 async def list_offsets(service: Service, request: Request) -> Values:
-    """ListOffsets. Nothing of an archive is in a second tier, or waits for it: such offsets are none, as in Kafka."""
+    """Handle ListOffsets. Tiered offsets are answered with none, as in Kafka."""
     topics = []
     repeated = await _repeated(request)
     async for named in request.in_turns(request.body.topics):
@@ -54,7 +54,6 @@ async def list_offsets(service: Service, request: Request) -> Values:
 
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
-    """OffsetForLeaderEpoch: the end of an epoch. Consumers detect a truncated log by it."""
     topics = []
     async for named in request.in_turns(request.body.topics):
         topic = await service.topic(named.topic)
@@ -75,7 +74,6 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
 
 
 async def _repeated(request: Request) -> set[tuple[str, int]]:
-    """The partitions that a request names more than once: each is refused, as by Kafka."""
     topics = request.body.topics
     places = ((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
     seen: set[tuple[str, int]] = set()
@@ -96,9 +94,9 @@ async def _asked(
 
 
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
-    """Refresh the table. False if clients may know more of it from another node, and this one can't find out.
+    """Refresh the table. False if another node may have a newer end and the refresh failed.
 
-    An end that goes back would look like a truncated log. Requests for beginnings only need no end.
+    An end that goes back would look like a truncated log.
     """
     ends = not partitions or any(
         asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
@@ -110,7 +108,6 @@ async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any
 
 
 def _knows(request: Request, time: int) -> bool:
-    """Whether a version defines this timestamp. A client would take "no offset" for an answer."""
     return time >= EARLIEST or request.version >= _KNOWN_SINCE.get(time, math.inf)
 
 
@@ -137,7 +134,6 @@ async def _found(topic: ServedTopic, partition: int, time: int, lagging: ErrorCo
 
 
 async def _place(topic: ServedTopic, partition: int, time: int) -> tuple[int, int, int] | None:
-    """Offset, timestamp and leader epoch; None if there is no such record."""
     match time:
         case _ if time == LATEST:
             return topic.end(partition), _NONE, topic.leader_epoch(partition)
@@ -166,5 +162,5 @@ async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: Er
 
 
 def error_of(error: ContextError) -> ErrorCode:
-    """The error for a client: to retry if that may help, else a server error. With neither it skips records."""
+    """Return a retryable error if that may help, else a server error. Without an error, clients skip records."""
     return ErrorCode.kafka_storage_error if error.retryable else ErrorCode.unknown_server_error

@@ -1,9 +1,7 @@
-"""Fair shares of the event loop's time, for principals and for addresses of clients that have not logged in.
+"""Fair shares of the event loop's time, for principals and unauthenticated addresses.
 
-Start-time fair queueing at two levels: of all payers with requests, the one that used the least time has the next turn,
-and of its connections the one that used the least; pipelined requests come last. Turns take some milliseconds of one
-pass of the loop; then sockets, timers and other tasks run. If no other payer waits, one may use the whole loop for
-records. For other requests each payer has a budget, a share of the time, and waits if it exceeds that.
+Start-time fair queueing over payers, then their connections; pipelined requests come last. Fetches may use idle time;
+other requests have a budget per payer.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _LONG_AT_ONCE: Final = 8
 
 @dataclass(slots=True, eq=False)
 class Payer:
-    """A principal, or an address. `start` orders payers, `level` is the rest of its budget in seconds."""
+    """A principal or an address. `start` orders payers; `level` is its remaining budget in seconds."""
 
     level: float
     at: float
@@ -73,10 +71,10 @@ _Ran: TypeAlias = tuple[Any, Exception | None, float]
 
 
 class LoopTime:
-    """Hands out turns. Use it from one event loop."""
+    """Schedules turns. Use it from one event loop."""
 
     def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.thread_time) -> None:
-        """`share` is the part of the time that one payer may use in the long run; `clock` counts the loop's work."""
+        """`share` is one payer's part of the time in the long run; `clock` counts the loop's work."""
         self._share = share
         self.clock = clock
         self._payers: OrderedDict[str, Payer] = OrderedDict()
@@ -106,7 +104,6 @@ class LoopTime:
         return self._has_job or self.decoded.bytes > 0
 
     def payer(self, name: str) -> Payer:
-        """Return the payer of this name."""
         payer = self._payers.get(name)
         if payer is None:
             payer = self._payers[name] = Payer(_BURST_SECONDS, asyncio.get_running_loop().time())
@@ -115,12 +112,11 @@ class LoopTime:
         return payer
 
     def close(self) -> None:
-        """End the thread for long work."""
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def admits(self, client: TurnTaker) -> bool:
-        """Give a turn at once, if nothing waits for one. Else the client has to `wait`."""
+        """Grant a turn if nothing waits for one; otherwise the client must `wait`."""
         self._schedule()
         payer = client.payer
         if self._ready or payer.is_queued or self._pass_turns >= _TURNS_AT_ONCE or self._pass_seconds >= SLICE_SECONDS:
@@ -132,7 +128,6 @@ class LoopTime:
         return True
 
     async def wait(self, client: TurnTaker) -> None:
-        """Wait for a turn."""
         payer = client.payer
         if not payer.waiting:
             payer.start = max(payer.start, self._start)
@@ -147,7 +142,6 @@ class LoopTime:
             self.waiting -= 1
 
     def charge(self, client: TurnTaker, seconds: float, *, budget: bool) -> None:
-        """Count loop time of a client."""
         payer = client.payer
         payer.start += seconds - client.prepaid
         client.start += seconds
@@ -158,10 +152,7 @@ class LoopTime:
             payer.level = max(payer.level - seconds, -_MOST_DEBT)
 
     async def in_thread(self, client: TurnTaker, work: Callable[[], _Value]) -> _Value:
-        """Do long work in a thread, one piece at a time: more threads would take the interpreter from the loop.
-
-        Payers have their turns by the time that they have used.
-        """
+        """Do long work in one thread, ordered by used time: more threads would take the GIL from the loop."""
         start = max(client.payer.start, self._start)
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._jobs, (start, next(self._number), done, client, work))
@@ -169,7 +160,6 @@ class LoopTime:
         return await done
 
     def _begin_job(self) -> None:
-        """Begin the next piece of long work, unless another one is under way."""
         while self._jobs and not self._has_job:
             job = heapq.heappop(self._jobs)
             _, _, done, client, work = job
@@ -221,7 +211,6 @@ class LoopTime:
             asyncio.get_running_loop().call_soon(self._give_turns)
 
     def _give_turns(self) -> None:
-        """Begin another pass of the loop: give turns to the payers that used the least."""
         self._pass_seconds = 0.0
         self._pass_turns = 0
         while self._ready and self._pass_turns < _TURNS_AT_ONCE and self._pass_seconds < SLICE_SECONDS:
@@ -250,13 +239,11 @@ class LoopTime:
         self._pass_turns += 1
 
     def _prepay(self, payer: Payer, client: TurnTaker, seconds: float) -> None:
-        """Count what a turn will take, as far as that can be known: it is charged afterwards."""
         client.prepaid = seconds
         payer.start += seconds
         self._pass_seconds += seconds
 
     def _queue(self, payer: Payer) -> None:
-        """Have a payer wait for its next turn, or first until it is within its budget."""
         if payer.is_queued:
             return
         payer.is_queued = True
@@ -281,7 +268,6 @@ class LoopTime:
         return payer.level
 
     def _forget(self) -> None:
-        """Forget the payers that were away the longest and have their whole budget again."""
         while len(self._payers) > _MOST_PAYERS:
             name, payer = next(iter(self._payers.items()))
             if payer.waiting or self._budget(payer) < _BURST_SECONDS:

@@ -1,4 +1,4 @@
-"""Offsets of groups: OffsetCommit, OffsetFetch and OffsetDelete, by names, and from version 10 on by topic ids."""
+"""OffsetCommit, OffsetFetch and OffsetDelete, by topic names, and from version 10 on by topic ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROW_BYTES: Final = 240
 
 
 async def offset_commit(service: Service, request: Request) -> Values:
-    """OffsetCommit. It is answered when the offsets are safe."""
+    """Handle OffsetCommit. The answer means that the offsets are stored."""
     body = request.body
     asked = [(named, await _topic(service, request, named)) async for named in request.in_turns(body.topics)]
     await _look_for_partitions(service, asked)
@@ -77,10 +77,6 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 
 async def commit_in_time(service: Service, request: Request) -> None:
-    """Delay an OffsetCommit whose client writes more than the registry has time for.
-
-    That precedes its place in the group's queue: commits of other clients don't wait for it.
-    """
     size = 0
     for topic in request.body.topics:
         async for partition in request.in_turns(topic.partitions):
@@ -91,7 +87,6 @@ async def commit_in_time(service: Service, request: Request) -> None:
 
 
 async def _keep(service: Service, request: Request, offsets: CommittedOffsets) -> None:
-    """Keep offsets within the budget of their client."""
     request.client.turns.end_long_work()  # what waits for the registry holds up no other request
     budget = service.budget(request)
     commit = partial(service.offsets.commit, budget=budget.offsets)
@@ -110,7 +105,6 @@ def _refuse(told: list[Any], error: ErrorCode) -> None:
 
 
 async def offset_fetch(service: Service, request: Request) -> Values:
-    """OffsetFetch: of one group, or from version 8 on of several."""
     body = request.body
     if request.version >= _WITH_GROUPS:
         return {"groups": [await _of_member(service, request, group) async for group in request.in_turns(body.groups)]}
@@ -118,7 +112,7 @@ async def offset_fetch(service: Service, request: Request) -> Values:
 
 
 async def offset_delete(service: Service, request: Request) -> Values:
-    """OffsetDelete: for topics that no member of the group reads."""
+    """Handle OffsetDelete, for topics to which no member of the group subscribes."""
     body = request.body
     nothing: dict[str, Any] = {"topics": []}
     group = service.coordinator.groups.get(body.group_id)
@@ -192,13 +186,12 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
 
 
 def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool:
-    """Whether there may be offsets of a topic that isn't open."""
     has_some = any((_named(named)["name"], partition) in known for partition in named.partition_indexes)
     return has_some or (request.version >= _BY_ID and _may_be_away(service, request, named))
 
 
 def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
-    """Refuse all offsets. Without offsets for one topic, a client would start at its begin, or at the end."""
+    """Refuse all offsets. Without one topic's, a client would start at its begin or end."""
     _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", asked.group_id, topic)
     return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
 
@@ -236,7 +229,6 @@ def _named(topic: Any) -> dict[str, Any]:
 
 
 async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, ServedTopic | None]]) -> None:
-    """Look at tables that may have got the partitions of a commit: their leader may know them before this node does."""
     if not service.cluster.may_lag:
         return
     behind = {
@@ -248,14 +240,12 @@ async def _look_for_partitions(service: Service, asked: Sequence[tuple[Any, Serv
 
 
 def _absent(service: Service, request: Request, named: Any) -> ErrorCode:
-    """The error for commits of a topic that isn't open."""
     if _may_be_away(service, request, named):
         return ErrorCode.coordinator_load_in_progress  # clients commit again after this one
     return ErrorCode.unknown_topic_id if request.version >= _BY_ID else ErrorCode.unknown_topic_or_partition
 
 
 def _may_be_away(service: Service, request: Request, named: Any) -> bool:
-    """Whether a topic that isn't open may have an archive that can't be opened now."""
     by_id = request.version >= _BY_ID
     names = service.topics.troubles if by_id else (named.name,)
     return any(map(service.topics.is_away, names))

@@ -1,7 +1,6 @@
-"""Requests that write: all are refused with an error that no client retries.
+"""Refuses writes with an error that clients don't retry.
 
-They are advertised, because librdkafka fetches only from a broker that knows Produce, and a refusal says more than an
-unknown API.
+They are advertised because librdkafka fetches only from brokers that support Produce.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _REFUSED: Final = {"error_code": ErrorCode.policy_violation, "error_message": _T
 
 
 async def produce(_service: Service, request: Request) -> Values:
-    """Produce: every partition is refused. A client that wants no answer learns it from the end of its connection."""
+    """Refuse every partition. Raises BadRequest if the client wants no answer."""
     if request.body.acks == 0:
         raise BadRequest(_TEXT)
     responses = [
@@ -37,7 +36,6 @@ async def produce(_service: Service, request: Request) -> Values:
 
 
 async def init_producer_id(_service: Service, request: Request) -> Values:
-    """InitProducerId: refused, as a principal without the right to write is."""
     is_transactional = request.body.transactional_id is not None
     error = (
         ErrorCode.transactional_id_authorization_failed if is_transactional else ErrorCode.cluster_authorization_failed
@@ -46,18 +44,15 @@ async def init_producer_id(_service: Service, request: Request) -> Values:
 
 
 async def create_topics(_service: Service, request: Request) -> Values:
-    """CreateTopics."""
     topics = request.in_turns(request.body.topics)
     return {"topics": [_REFUSED | {"name": topic.name, "topic_id": None, "configs": ()} async for topic in topics]}
 
 
 async def create_partitions(_service: Service, request: Request) -> Values:
-    """CreatePartitions."""
     return {"results": [_REFUSED | {"name": topic.name} async for topic in request.in_turns(request.body.topics)]}
 
 
 async def delete_topics(_service: Service, request: Request) -> Values:
-    """DeleteTopics, by names or, from version 6 on, by names or ids."""
     topics = getattr(request.body, "topics", None)
     named = (
         ({"name": name, "topic_id": None} for name in request.body.topic_names)
@@ -68,7 +63,6 @@ async def delete_topics(_service: Service, request: Request) -> Values:
 
 
 async def delete_records(_service: Service, request: Request) -> Values:
-    """DeleteRecords."""
     topics = request.in_turns(request.body.topics)
     return {
         "topics": [
@@ -78,7 +72,6 @@ async def delete_records(_service: Service, request: Request) -> Values:
 
 
 async def alter_configs(_service: Service, request: Request) -> Values:
-    """AlterConfigs and IncrementalAlterConfigs."""
     return {
         "responses": [
             _REFUSED | {"resource_type": resource.resource_type, "resource_name": resource.resource_name}

@@ -1,7 +1,4 @@
-"""Memory for large requests, shared by all connections: a request waits until there is room for more of it.
-
-A principal, or an address that has not logged in, gets only a share of it.
-"""
+"""Memory for large requests, shared by all connections, with a limit per payer."""
 
 from __future__ import annotations
 
@@ -19,20 +16,18 @@ _SHARE: Final = 4
 
 @dataclass(slots=True, eq=False)
 class _Holders:
-    """The requests that hold memory, the oldest first, with their bytes."""
-
     requests: dict[HeldMemory, None] = field(default_factory=dict)
     bytes: int = 0
     waiting: dict[HeldMemory, tuple[int, asyncio.Future[None]]] = field(default_factory=dict)
     """How much the waiting requests of a payer need, the longest waiting first."""
 
     def may_grow(self, held: HeldMemory, size: int, most: int) -> bool:
-        """Whether there is room. The oldest never waits: else all could wait for each other half read."""
+        """Whether there is room. The oldest never waits, so there is no deadlock of half-read requests."""
         return self.bytes + size <= most or next(iter(self.requests)) is held
 
 
 class HeldMemory:
-    """The room that one request has. It grows as its bytes come: what was only announced takes none."""
+    """The memory of one request. It grows as bytes arrive, not by the announced size."""
 
     def __init__(self, memory: RequestMemory, payer: str) -> None:
         self._memory = memory
@@ -40,7 +35,6 @@ class HeldMemory:
         self.bytes = 0
 
     async def grow(self, size: int) -> None:
-        """Wait until there is room for this many bytes more."""
         await self._memory.room(self, size)
 
 
@@ -55,12 +49,10 @@ class RequestMemory:
 
     @property
     def bytes(self) -> int:
-        """How much is held at the moment."""
         return self._all.bytes
 
     @contextmanager
     def hold(self, payer: str = "") -> Iterator[HeldMemory]:
-        """Room for a request of a payer, which is given back at the end of the block."""
         request = HeldMemory(self, payer)
         try:
             yield request
@@ -68,7 +60,6 @@ class RequestMemory:
             self.free(request)
 
     async def room(self, held: HeldMemory, size: int) -> None:
-        """Wait until a request may grow."""
         payer = self._payers.setdefault(held.payer, _Holders())
         for holders in (self._all, payer):
             holders.requests.setdefault(held)

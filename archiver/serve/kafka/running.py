@@ -21,10 +21,7 @@ The loop gives it up at each call of the system, a hundred times in a look at a 
 
 
 def run_until_stopped(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
-    """Serve until SIGINT or SIGTERM; return the signal's number.
-
-    A process of several also ends when its parent is gone.
-    """
+    """Serve until SIGINT, SIGTERM or (in a worker) the parent's end; return the signal's number."""
     return asyncio.run(_run(endpoint, ready))
 
 

@@ -1,4 +1,4 @@
-"""Listens for clients, within limits for all and for an address."""
+"""Listens for clients, within limits for all and per address."""
 
 from __future__ import annotations
 
@@ -37,14 +37,12 @@ _SHUTDOWN_SECONDS: Final = 2.0
 
 
 class Door(Protocol):
-    """Authenticates clients."""
-
     @property
     def context(self) -> ssl.SSLContext | None:
-        """The TLS context for a new connection; None without TLS."""
+        ...
 
     def session(self, certificate: bytes | None) -> Session:
-        """The session of a new connection, whose client showed this certificate, if any."""
+        ...
 
 
 class Server:
@@ -61,9 +59,9 @@ class Server:
         response_memory: int = _RESPONSE_MEMORY,
         loop_share: float = 0.25,
     ) -> None:
-        """Without `most_per_address`, clients of one address that don't log in get half of the connections.
+        """`loop_share` is the part of the loop's time that one client may use for requests without records.
 
-        `loop_share` is the part of the event loop's time that one client may use for requests that bring no records.
+        Without `most_per_address`, unauthenticated clients of one address get half of the connections.
         """
         self._most = most_connections
         self._places = Places(most_connections, most_per_address)
@@ -79,16 +77,14 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
         return len(self._open)
 
     @property
     def fetch_sessions(self) -> int:
-        """How many fetch sessions there are."""
         return self._service.session_slots.sessions
 
     async def listen(self, host: str, port: int) -> int:
-        """Bind the address, without accepting clients yet; return the port. Raises ConfigError if that fails."""
+        """Bind the address without accepting clients; return the port. Raises ConfigError."""
         try:
             addresses = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -115,9 +111,7 @@ class Server:
     async def end_in_order(self, seconds: float) -> None:
         """Answer waiting requests, leave the cluster, and end all connections, within this many seconds.
 
-        Fetches get the records that there are, commits are confirmed, group members are sent to another node, and
-        answers that take long are dropped. Clients are accepted until the other nodes know that this one leaves: until
-        then they send clients here, and some give up if no server listens.
+        Clients are accepted until the other nodes know that this one leaves: some give up if no server listens.
         """
         self._end_connections()
         if not self._service.ending.done():
@@ -129,7 +123,6 @@ class Server:
             await asyncio.wait(self._open, timeout=seconds)
 
     async def close(self) -> None:
-        """End all connections."""
         self._stop_listening()
         for task in self._open:
             task.cancel()
@@ -169,7 +162,6 @@ class Server:
             self._take(client, address[0], address[1])
 
     def _take(self, client: socket.socket, host: str, port: int) -> None:
-        """Begin to serve a client, if there is room for one more. It is counted before it says a word."""
         payer = payer_of(host)
         why = self._places.refusal(payer)
         if why is not None:
@@ -257,7 +249,6 @@ class Server:
 
 
 async def _readable(client: socket.socket) -> None:
-    """Wait until a client has sent something, or is gone."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
     loop.add_reader(client, _set, future)
@@ -279,7 +270,6 @@ def _unusable(error: OSError, host: str, port: int) -> ConfigError:
 
 
 def _listener(family: int, address: tuple[str, int]) -> socket.socket:
-    """A bound socket that doesn't listen yet."""
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)  # noqa: FBT003 - its only way

@@ -1,4 +1,4 @@
-"""What all answers draw on: the archived topics, the cached batches, the groups, and the nodes of the cluster."""
+"""The resources and clients that request handlers use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Element = TypeVar("_Element")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What handlers need. `most_response_bytes` says how large a response may be at the moment."""
+    """Resources of handlers. `most_response_bytes` returns the current limit of a response."""
 
     cluster: NodeCluster
     topics: ServedTopics
@@ -55,28 +55,23 @@ class Service:
     """Done when the server ends: waiting fetches are answered with the records that there are."""
 
     async def topic(self, name: str | None, topic_id: UUID | None = None) -> ServedTopic | None:
-        """The topic by its id if one is given, else by its name."""
         if topic_id is not None:
             return await self.topics.identified(topic_id)
         return await self.topics.named(name) if name else None
 
     def budget(self, request: Request) -> GroupBudget:
-        """What the client of a request may take of the groups' memory and of the registry."""
         return self.quotas.group_budget(request.access.principal, request.client.host)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
-        """The error for a topic that `topic` didn't find by its name: `away` if it can't be opened now.
+        """Return the error for a topic that `topic` doesn't find: `away` if it can't be opened now.
 
-        A consumer drops a topic that doesn't exist, and keeps one without a leader. A topic that can never be opened
-        must not keep it from its other topics.
+        Consumers drop a topic that doesn't exist, and wait for one without a leader.
         """
         return away if self.topics.is_away(name) else ErrorCode.unknown_topic_or_partition
 
 
 @dataclass(slots=True)
 class Client:
-    """What is remembered of a client as long as its connection lasts."""
-
     address: str
     login: Session
     turns: ClientTurns
@@ -90,21 +85,16 @@ class Client:
 
     @property
     def host(self) -> str:
-        """The address, without the port."""
         return self.address.rpartition(":")[0]
 
     @property
     def payer(self) -> str:
-        """Whose budget and share of memory the client uses: its principal's, or its address's if it has not logged in.
-
-        Of an IPv6 address, the network counts (/64): its users choose the rest.
-        """
+        """The principal, or the address (of IPv6 the /64 network) before login, that budgets are charged to."""
         access = self.login.access
         return payer_of(self.host) if access is None or access.principal == ANONYMOUS else str(access.principal)
 
 
 def payer_of(host: str) -> str:
-    """Return the payer for an address's clients that have not logged in."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -118,7 +108,7 @@ def payer_of(host: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request of a client. `body` is kio's message."""
+    """A request of a client. `body` is kio's message."""
 
     api_key: int
     version: int
@@ -129,7 +119,6 @@ class Request:
 
     @property
     def access(self) -> Access:
-        """What the client may do."""
         access = self.client.login.access
         assert access is not None, "a request was let through before its client was known"
         return access
@@ -139,5 +128,5 @@ class Request:
         return [element async for element in self.in_turns(elements)]
 
     def in_turns(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Iterate over elements of the request. If there are many, other clients get turns."""
+        """Iterate over elements of the request, yielding the loop to other clients."""
         return self.client.turns.each(elements)

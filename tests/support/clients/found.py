@@ -1,4 +1,4 @@
-"""What docs/compatibility.json keeps of how clients got on, and the page that shows it."""
+"""docs/compatibility.json, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -55,13 +55,11 @@ _END: Final = "<!-- end of clients -->"
 
 
 def kept() -> dict[str, Any]:
-    """Each client's name, version and features."""
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     return found
 
 
 def keep(key: str, name: str, version: str, feature: str, found: str) -> None:
-    """Keep what a client did, and make the page's table anew."""
     known = kept()
     features = known.get(key, {}).get("features", {}) | {feature: found}
     known[key] = {
@@ -75,7 +73,6 @@ def keep(key: str, name: str, version: str, feature: str, found: str) -> None:
 
 
 def page(text: str, found: dict[str, Any]) -> str:
-    """The page with its table made anew."""
     before, _, rest = text.partition(_START)
     _, _, after = rest.partition(_END)
     lines = [f"| client | {' | '.join(FEATURES.values())} |", f"|---|{'---|' * len(FEATURES)}"]

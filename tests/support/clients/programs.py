@@ -1,4 +1,4 @@
-"""Clients in other languages: programs in tests/clients, built where their toolchains are there."""
+"""Clients in other languages (tests/clients), built if toolchains are installed."""
 
 from __future__ import annotations
 
@@ -30,32 +30,27 @@ TIMEOUT_S = 300.0
 
 
 class ToolchainMissing(Exception):
-    """A program can't be built here."""
+    ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramClient:
-    """A client behind a program that prints a JSON object for each record."""
-
     name: str
     version: str
     command: tuple[str | Path, ...]
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
-        """All records of a topic, or those from a timestamp on."""
         more = () if from_time is None else (str(from_time),)
         return sorted(map(_seen, self._told("read", address, topic, *more)), key=lambda one: one[:2])
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
-        """What one member reads."""
         more = () if protocol is None else (protocol,)
         told = self._told("group", address, topic, group, str(count), str(IDLE_MS), *more)
         return [(each["partition"], each["offset"]) for each in told]
 
     def stream(self, address: str, topic: str) -> Sequence[Seen]:
-        """All records of a topic, as a stream up to the end."""
         return sorted(map(_seen, self._told("stream", address, topic)), key=lambda one: one[:2])
 
     def _told(self, *arguments: str) -> list[dict[str, Any]]:
@@ -78,13 +73,11 @@ def _octets(text: str | None) -> bytes | None:
 
 
 def java_client() -> ProgramClient:
-    """Kafka's client of the brokers' own version."""
     folder = jars(f"kafka-{KAFKA}", ARTIFACTS, find_java(), lambda _: None)
     return _java(KAFKA, folder)
 
 
 def old_java_client() -> ProgramClient:
-    """Kafka's client of the last version before 4.0."""
     return _java(OLD_KAFKA, _client_jars(OLD_KAFKA))
 
 
@@ -108,7 +101,6 @@ def _streams_jars() -> Path:
 
 
 def next_java_client() -> ProgramClient:
-    """Kafka's client that is newer than the brokers, and than the requests that the server knows."""
     return _java(NEXT_KAFKA, _client_jars(NEXT_KAFKA))
 
 
@@ -133,13 +125,11 @@ def _java(version: str, folder: Path, *, name: str = "Java", program: str = "Rea
 
 
 def spark_source() -> ProgramClient:
-    """Spark's Kafka source, in a session of its own."""
     command = (sys.executable, SOURCES / "spark" / "read.py", spark_jars())
     return ProgramClient(name="Spark's source", version=SPARK_SOURCE, command=command)
 
 
 def spark_jars() -> str:
-    """The jars of Spark's Kafka source, with commas between them."""
     spark = "org.apache.spark"
     needed = (
         Dependency(organisation=spark, name="spark-sql-kafka-0-10_2.13", revision=SPARK_SOURCE),
@@ -156,12 +146,10 @@ def spark_jars() -> str:
 
 
 def franz_go(scratch: Path) -> ProgramClient:
-    """franz-go."""
     return _go("franz", "franz-go", r"twmb/franz-go v(\S+)", scratch)
 
 
 def sarama(scratch: Path) -> ProgramClient:
-    """Sarama."""
     return _go("sarama", "Sarama", r"IBM/sarama v(\S+)", scratch)
 
 
@@ -200,7 +188,6 @@ def _rust(program: str, name: str, scratch: Path) -> ProgramClient:
 
 
 def kafkajs(scratch: Path) -> ProgramClient:
-    """KafkaJS."""
     return _javascript("kafkajs", "KafkaJS", "kafkajs", scratch)
 
 
@@ -219,12 +206,10 @@ def _javascript(program: str, name: str, package: str, scratch: Path) -> Program
 
 
 def need(tool: str) -> None:
-    """ToolchainMissing where a tool isn't installed."""
     if shutil.which(tool) is None:
         raise ToolchainMissing(f"{tool} is not installed")
 
 
 def run(*command: str, folder: Path) -> None:
-    """Run a command that has to succeed."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
