@@ -1,4 +1,4 @@
-"""`python -m archiver`: the `archiver` command where its script isn't on the path."""
+"""`python -m archiver`, for when the `archiver` script isn't on the path."""
 
 from __future__ import annotations
 

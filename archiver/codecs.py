@@ -1,4 +1,4 @@
-"""The compression codecs of Kafka's batches: the one list of them, with their numbers and names."""
+"""The compression codecs of Kafka's batches, with their numbers and names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Codec(IntEnum):
 
     @classmethod
     def named(cls, word: str) -> Codec:
-        """The codec with this name in options and settings. Raises KeyError."""
+        """Return the codec of this name in options and settings. Raises KeyError."""
         return cls[word.upper()]
 
 

@@ -59,232 +59,199 @@ from typing import ClassVar
 from schema_mapping.errors import ContextError
 
 
-class ArchiverError(ContextError):
-    """Root of what `archiver` raises."""
+class ArchiverError(ContextError): ...
 
 
 class ConfigError(ArchiverError):
-    """Configuration that can't work. Raised before any work starts. Names the key and what to do."""
+    """Raised before any work starts. Names the key and what to do."""
 
 
 class ConsentMissing(ConfigError):
-    """A removal needs consent, and nobody gave it. Nothing was removed. Says how to give it."""
+    """Nothing was removed. Says how to consent."""
 
 
-class SourceError(ArchiverError):
-    """Kafka did not do what was asked of it."""
+class SourceError(ArchiverError): ...
 
 
 class BrokerUnavailable(SourceError):
-    """No broker answers at the given addresses."""
-
     retryable: ClassVar[bool] = True
 
 
 class LeaderUnavailable(SourceError):
-    """No broker leads the partition, or its leader does not answer. Elections and restarts pass."""
-
     retryable: ClassVar[bool] = True
 
 
-class LeaderSilent(LeaderUnavailable):
-    """The leader of a partition answers with no records, though its log continues."""
+class LeaderSilent(LeaderUnavailable): ...
 
 
-class UnknownTopic(SourceError):
-    """No such topic or partition, as far as the principal may see."""
+class UnknownTopic(SourceError): ...
 
 
 class AccessDenied(SourceError):
-    """The principal lacks a right, or its credentials are wrong. The error names the resource."""
+    """Names the resource."""
 
 
 class LogTruncated(SourceError):
-    """The log was cut back while it was read. The next look at it compares it with what is archived."""
+    """The next read compares the log with what is archived."""
 
     retryable: ClassVar[bool] = True
 
 
 class DataLoss(SourceError):
-    """The log no longer holds the next offsets, or contradicts what is archived. Names the range."""
+    """Names the range."""
 
 
-class SchemaRegistryError(ArchiverError):
-    """The schema registry did not do what was asked of it."""
+class SchemaRegistryError(ArchiverError): ...
 
 
 class SchemaRegistryUnavailable(SchemaRegistryError):
-    """The schema registry doesn't answer, or asks to slow down."""
-
     retryable: ClassVar[bool] = True
 
 
-class SchemaRegistryDenied(SchemaRegistryError):
-    """The schema registry refuses the credentials, or they have no right to read this."""
+class SchemaRegistryDenied(SchemaRegistryError): ...
 
 
 class UnknownSubject(SchemaRegistryError):
-    """The schema registry has no schema under this name; check the topic, the subject strategy and the url."""
+    """Check the topic, the subject strategy and the URL."""
 
 
 class NewerSchema(SchemaRegistryError):
-    """A record has a schema that its subject got after the topic was opened. The next run opens the topic with it."""
+    """The schema is newer than the opened topic. The next run opens the topic with it."""
 
     retryable: ClassVar[bool] = True
 
 
-class BadSchema(SchemaRegistryError):
-    """A schema of the registry that can't be compiled, or isn't Protobuf. Names its id."""
+class BadSchema(SchemaRegistryError): ...
 
 
-class CorruptBatch(ArchiverError):
-    """A record batch whose bytes contradict its own header or checksum."""
+class CorruptBatch(ArchiverError): ...
 
 
 class UnencodableBatch(ArchiverError):
-    """Rows that can't form a valid record batch. Names its base offset and what is wrong."""
+    """Names the base offset and what is wrong."""
 
 
-class ParseHalted(ArchiverError):
-    """A record can't be decoded, and the topic says `on_parse_error = "halt"`. Names offset and code."""
+class ParseHalted(ArchiverError): ...
 
 
 class UnrecognizedHalted(ArchiverError):
-    """A record has fields that the schema doesn't know, and the topic says `on_unrecognized = "halt"`. Names offset."""
+    """Names the offset."""
 
 
 class SchemaChangeWaits(ArchiverError):
-    """A schema change breaks queries and waits for approval. Names the changes and the command that approves them."""
+    """Names the changes and the command that approves them."""
 
 
 class TopicBusy(ArchiverError):
-    """Another archiver works on the topic."""
-
     retryable: ClassVar[bool] = True
 
 
 class NoProgress(ArchiverError):
-    """A partition's tasks returned nothing new, again and again, though its log has more records."""
+    """The log has more records than the tasks returned."""
 
 
 class InjectedFault(ArchiverError):
-    """A test asked for a failure here (ARCHIVER_FAULT)."""
-
     retryable: ClassVar[bool] = True
 
 
-class StorageError(ArchiverError):
-    """The object store or a data file did not do what was asked of it."""
+class StorageError(ArchiverError): ...
 
 
-class ObjectMissing(StorageError):
-    """There is no object at this path."""
+class ObjectMissing(StorageError): ...
 
 
 class StorageDenied(StorageError):
-    """The credentials have no right to do this. Names the object, and the local file if it was kept."""
+    """Names the object, and the local file if it was kept."""
 
 
 class CredentialsExpired(StorageDenied):
-    """The credentials that the catalog vended have expired, and it gives no others now. It may later."""
+    """The catalog vends no valid credentials now. It may later."""
 
     retryable: ClassVar[bool] = True
 
 
 class StorageUnavailable(StorageError):
-    """The object store doesn't answer, or asks to slow down."""
-
     retryable: ClassVar[bool] = True
 
 
 class UnknownFormat(StorageError):
-    """A data file in a format that this archiver can't read. Names the file and the format."""
+    """Names the file and the format."""
 
 
 class BadSegment(StorageError):
-    """A data file whose bytes contradict themselves, or whose format version is newer than this software's."""
+    """Contradictory bytes, or a format version newer than this software."""
 
 
-class EngineError(ArchiverError):
-    """Spark could not run the tasks."""
+class EngineError(ArchiverError): ...
 
 
 class WorkerLost(EngineError):
-    """The process that ran a task ended or could not be started."""
-
     retryable: ClassVar[bool] = True
 
 
 class TaskInterrupted(EngineError):
-    """A task was stopped on request before it finished."""
-
     retryable: ClassVar[bool] = True
 
 
 class CheckFailed(ArchiverError):
-    """A check of the set-up found what can't work, or got no answer in its time."""
+    """Or a check got no answer in time."""
 
 
 class NotArchived(ArchiverError):
-    """A topic that the registry doesn't know, or that no schema has been assigned to yet."""
+    """Not registered, or no schema assigned yet."""
 
 
-class ReplayError(ArchiverError):
-    """A replay that can't be exact. Names the file or range."""
+class ReplayError(ArchiverError): ...
 
 
 class NoTable(ReplayError):
-    """The topic has no table in the catalog: it was never archived, or its table was dropped. Names both."""
+    """Never archived, or the table was dropped. Names both."""
 
 
 class ArchiveReplaced(ReplayError):
-    """The topic's table was dropped and made anew while it was read. Names both tables."""
+    """Names both tables."""
 
 
 class RecordsRetired(ReplayError):
-    """Records were retired before their reader came to them. Names topic, partition, position and first offset.
+    """Records were retired before their reader reached them.
 
-    `position` is the offset that the reader wants next, `first_offset` the first one that wasn't retired.
+    `position` is the reader's next offset, `first_offset` the first remaining one.
     """
 
     @property
     def first_offset(self) -> int:
-        """The first offset of the partition that wasn't retired."""
         return int(str(self.context["first_offset"]))
 
 
 class TargetReplaced(ReplayError):
-    """The topic that records are moved to was deleted and made again during the transfer. Names both topic ids."""
+    """Names both topic ids."""
 
 
-class ServeError(ArchiverError):
-    """A server for readers can't do its work."""
+class ServeError(ArchiverError): ...
 
 
 class BadRequest(ServeError):
-    """Bytes from a client that are no request of the protocol, or that are beyond a limit. Its connection is closed."""
+    """No request of the protocol, or beyond a limit. The connection is closed."""
 
 
 class AuthenticationFailed(ServeError):
-    """A client could not show who it is. The message says what was wrong, and never shows a secret."""
+    """The message never shows a secret."""
 
 
 class TransferTaken(ArchiverError):
-    """Another process has taken over the transfer, or the broker has ended a transaction that took too long."""
+    """Or the broker has ended a transaction that took too long."""
 
 
-class SignatureInvalid(ArchiverError):
-    """A signed document that was changed since, or that another key signed."""
+class SignatureInvalid(ArchiverError): ...
 
 
 class UpkeepError(ArchiverError):
-    """A rewrite or repair that would not be exact. It was not made. Names the file."""
+    """The rewrite was not made. Names the file."""
 
 
-class LocalStackError(ArchiverError):
-    """A part of the embedded stack did not start or stop."""
+class LocalStackError(ArchiverError): ...
 
 
 def blamed_file(error: ContextError, paths: Collection[str]) -> str | None:
-    """The one of these files that an error names, for jobs that name it, too, and go on with the others."""
+    """The file that an error names, so that a job can name it and continue with the remaining files."""
     return next((each for each in error.context.values() if isinstance(each, str) and each in paths), None)

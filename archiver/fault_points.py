@@ -1,9 +1,8 @@
-"""Named points where a test can make a job fail: before and after the steps that a crash could come between.
+"""Named points at which a test can make a job fail: before and after steps.
 
-`ARCHIVER_FAULT=after_stage:kill` kills the process with SIGKILL at that point. `:raise` raises `InjectedFault`,
-`:pause` sleeps until the process is killed from outside, `:stop` suspends the process until SIGCONT. `@n` means only
-the n-th time that a process passes the point: `after_upload:kill@2`. Without the variable, a point costs one dictionary
-lookup. Points of tasks act in Spark's Python workers.
+`ARCHIVER_FAULT=after_stage:kill` sends SIGKILL there, `:raise` raises `InjectedFault`, `:pause` sleeps until killed,
+`:stop` suspends until SIGCONT; `@n` selects the n-th pass of a process: `after_upload:kill@2`. Points of tasks act in
+Spark's Python workers.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _counting = threading.Lock()
 
 
 class FaultPoint(StrEnum):
-    """The fault points of the archive job, in the order in which it passes them."""
+    """Of the archive job, in order."""
 
     AFTER_ASSIGN = "after_assign"
     AFTER_CREATE = "after_create"
@@ -42,7 +41,7 @@ class FaultPoint(StrEnum):
 
 
 class TransferPoint(StrEnum):
-    """The fault points of a transfer to Kafka, in the order in which it passes them."""
+    """Of a transfer to Kafka, in order."""
 
     TRANSFER_BEGUN = "transfer_begun"
     RECORDS_WRITTEN = "records_written"
@@ -51,7 +50,7 @@ class TransferPoint(StrEnum):
 
 
 class AuditPoint(StrEnum):
-    """The fault points of each act's entry in the audit trail, in the order in which it passes them, and of packing."""
+    """Of each audit trail entry, in order, and of packing."""
 
     AUDIT_RECORDED = "audit_recorded"
     AUDIT_WRITTEN = "audit_written"
@@ -59,7 +58,7 @@ class AuditPoint(StrEnum):
 
 
 class RemovalPoint(StrEnum):
-    """The fault points of the end of removed files, in the order in which `expire` and `erase` pass them."""
+    """Of the end of removed files, in the order of `expire` and `erase`."""
 
     SNAPSHOTS_EXPIRED = "snapshots_expired"
     FILES_DELETED = "files_deleted"
@@ -67,7 +66,7 @@ class RemovalPoint(StrEnum):
 
 
 class JournalPoint(StrEnum):
-    """The fault points of summing up a journal's entries, in the order in which each summary passes them."""
+    """Of summing up a journal, in order for each summary."""
 
     SUMMARY_WRITTEN = "summary_written"
     SUMMARY_COMPARED = "summary_compared"
@@ -78,7 +77,7 @@ _KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint, *Journ
 
 
 def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | JournalPoint) -> None:
-    """Do nothing, unless the environment asks for a failure at this point."""
+    """Fail if the environment requests it here. Raises ConfigError and InjectedFault."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """A package's `__getattr__`, which imports a name at its first use. `homes` has names by their module.
+    """Return a package's `__getattr__`, which imports a name at its first use. `homes` has names by their module.
 
     No name may be that of a module in the package: importing the module would replace it.
     """
@@ -30,10 +30,7 @@ def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[st
 
 @contextmanager
 def quick_imports(*, for_good: bool = False) -> Iterator[None]:
-    """Import without garbage collections, each of which would go through all imported objects.
-
-    With `for_good` later collections skip these objects, and every existing one: for long-lived processes.
-    """
+    """Import without garbage collections. With `for_good` later ones skip all existing objects."""
     if not gc.isenabled():
         yield
         return

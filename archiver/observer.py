@@ -1,7 +1,7 @@
-"""Observers: functions that are called with each event of a job while it works.
+"""Observers: functions called with each event of a job.
 
-An observer never stops the job. If one raises, this is logged once, and it gets no more events (docs/adr/0036). Calls
-come one at a time, each from the thread that did what the event is about, which waits: so an observer must return soon.
+An error of an observer is logged once and ends its events, never the job (docs/adr/0036). Calls are serialized, and the
+thread of the event waits: return soon.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _LOG = logging.getLogger(__name__)
 
 
 def ignore(event: object) -> None:
-    """Do nothing with an event. Jobs use this if nobody gave them an observer."""
+    """Default observer: do nothing."""
 
 
 def all_of(*observers: Observer[E]) -> Observer[E]:
-    """Make one observer that calls `observers` in turn with every event. It never raises an Exception.
+    """An observer that calls `observers` in turn and never raises an Exception.
 
-    Threads take turns with it. What an observer itself tells within a call comes before what others wait to tell.
+    Serializes threads. Events from within a call come before those of waiting threads.
     """
     working = list(observers)
     turn = threading.RLock()

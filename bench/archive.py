@@ -1,17 +1,13 @@
-"""How much time and CPU it takes to archive a topic, compared with Spark's Kafka source and one fast process.
+"""Time and CPU to archive a topic, compared with Spark's Kafka source and one fast process.
 
 Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--beside DIR]
-[--json FILE]`; the orders of bench/data.py in 4 partitions on an embedded stack, which is started and stopped unless
-one is named. Each side has its own process with two slots. Its session is up, and it has archived the topic once,
-before anything is measured. The sides take turns. CPU is user and system time of driver, JVM and Python workers with
-all their children, without broker, S3 and catalog. Memory is the peak of their proportional set sizes. Results are
-medians of the rounds.
+[--json FILE]`; the orders of bench/data.py in 4 partitions on an embedded stack. Warm sides with two slots take turns.
+CPU is user and system time of driver, JVM and Python workers; memory the peak of their proportional set sizes. Medians.
 
-- archiver: the job. Decodes to columns, proves exactness, takes digests, uploads and commits.
-- Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table.
-- one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content; no upload, no commit.
-  It runs a second time without headers, which cost it a Python object for each record.
-- beside, with `--beside`: the archiver of another checkout whose kernels are compiled, measured by its own bench.
+- archiver: the whole job, with upload and commit
+- Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table
+- one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content, with and without headers
+- beside, with `--beside`: the archiver of another checkout whose kernels are compiled
 """
 
 from __future__ import annotations
@@ -48,7 +44,6 @@ MIB = 1 << 20
 
 
 def side_of(name: str, setting: Setting) -> Side:
-    """Make one side and start its session."""
     match name:
         case "ours":
             from archiving.ours import Ours
@@ -71,7 +66,6 @@ def side_of(name: str, setting: Setting) -> Side:
 
 
 def serve(name: str, setting: Setting) -> None:
-    """Run as a side: warm up, then archive once for each input line, and answer each with a line of JSON."""
     side = side_of(name, setting)
     side.archive(setting.warm_topic)
     answer({"name": side.name})
@@ -82,7 +76,6 @@ def serve(name: str, setting: Setting) -> None:
 
 @contextmanager
 def stack(folder: Path | None) -> Iterator[Endpoints]:
-    """Yield the stack in the folder, or a temporary one."""
     if folder:
         yield LocalStack(folder).endpoints
         return
@@ -95,8 +88,6 @@ def stack(folder: Path | None) -> Iterator[Endpoints]:
 
 
 def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return medians for a million records."""
-
     def of(name: str) -> list[float]:
         return [each[name] * 1e6 / each["records"] for each in turns]
 
@@ -116,7 +107,6 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Archiving")
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -141,7 +131,6 @@ def main() -> None:
 
 
 def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) -> None:
-    """Let the sides take turns and print the medians."""
     topic, warm = options.topic or unique("orders"), unique("warm")
     create_topic(endpoints.bootstrap_servers, warm, PARTITIONS)
     produce(endpoints.bootstrap_servers, warm, WARM_RECORDS)
@@ -175,7 +164,6 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
 
 
 def show(found: dict[str, dict[str, Any]]) -> None:
-    """Print a table. Ours comes first."""
     table = Table(title="Seconds for a million records, medians; theirs / ours")
     for heading in ("", "CPU", "least to most", "wall", "CPU ratio", "wall ratio", "MiB", "B a record"):
         table.add_column(heading, justify="right" if heading else "left")
@@ -195,7 +183,6 @@ def show(found: dict[str, dict[str, Any]]) -> None:
 
 
 def show_profile(console: Console, name: str, profile: dict[str, float]) -> None:
-    """Print how much time the tasks spend in each stage, the most expensive first."""
     table = Table(title=f"{name}: CPU seconds of the tasks for a million records, medians")
     for heading in ("stage", "seconds", "share"):
         table.add_column(heading, justify="left" if heading == "stage" else "right")

@@ -29,7 +29,6 @@ from schema_mapping.avro.schema import AvroSchema
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
-    """A record schema."""
     return {"type": "record", "name": name, "fields": [{"name": key, "type": kind} for key, kind in fields.items()]}
 
 
@@ -51,7 +50,6 @@ ORDER: Final = record(
 
 
 def order(number: int, choices: random.Random) -> dict[str, Any]:
-    """An order as fastavro takes it."""
     lines = range(choices.randrange(1, 4))
     return {
         "order_id": number * 7_919,
@@ -70,14 +68,12 @@ def order(number: int, choices: random.Random) -> dict[str, Any]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The processor time of a call."""
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def main() -> None:
-    """Time both sides, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--values", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,18 +1,13 @@
-"""How fast an archive gives whole record batches, compared with its records, and with aiokafka writing the same.
+"""Speed of fetching whole record batches from an archive, compared with its records, and with aiokafka's writing.
 
-Recipe: `python bench/batches.py [--megabytes 64] [--rounds 5] [--fetch 1048576] [--json FILE]`. A log of batches of 100
-records of about 240 bytes, each with a key and one header, is archived in a folder, with raw keys and values, in files
-of 32 MB. The sides take turns. `records` reads all records as a replay does. `batches` fetches all batches in order,
-with each codec in turn. `from anywhere` fetches 1 MiB at offsets spread over the log, each time without an open reader
-at that place. `aiokafka` gives the same records, as existing Python objects, to its Cython builder. MB are those of
-uncompressed batches. Wall time, and CPU of the whole process.
+Recipe: `python bench/batches.py [--megabytes 64] [--rounds 5] [--fetch 1048576] [--json FILE]`. Batches of 100 records
+of about 240 bytes are archived in a folder as raw values in files of 32 MB. `records` reads all records as a replay
+does, `batches` fetches all batches with each codec, `from anywhere` fetches 1 MiB at spread offsets, and `aiokafka`
+writes the records with its Cython builder. MB are uncompressed. Wall time, and CPU of the process.
 
-Found, in MB/s of CPU, on a 2-core machine under load 15, 64 MB: records 320, which is most of the work of batches, too.
-Batches 190 uncompressed, 35 gzip, 128 snappy, 132 lz4, 64 zstd. aiokafka's writing alone, without any reading: 280, 37,
-215, 64 and 86. Without the reading, batches took 0.14 s, 1.6, 0.30, 0.29 and 0.80, and aiokafka 0.23, 1.7, 0.30, 1.0
-and 0.75. Of the 0.14 s, finding borders took a sixth and measuring a tenth. The rest was writing, which waits for fresh
-pages. A fetch from anywhere took 48 ms: Parquet decodes the rows of the row group before it. A fetch from where the
-last one ended took 5.
+Results in MB/s of CPU, 2 cores under load 15, 64 MB: records 320; batches 190 uncompressed, 35 gzip, 128 snappy, 132
+lz4, 64 zstd; aiokafka's writing alone 280, 37, 215, 64 and 86. A fetch from anywhere took 48 ms, because Parquet
+decodes the earlier rows of the row group; a fetch from where the last one ended took 5.
 """
 
 from __future__ import annotations
@@ -46,18 +41,15 @@ FILE_MB = 32
 
 
 def read_records(archive: TopicArchive) -> int:
-    """Read all records, as a replay does."""
     return sum(batch.num_rows for batch in archive.records(0))
 
 
 def fetch_all(archive: TopicArchive, max_bytes: int, codec: Codec) -> int:
-    """Fetch all batches, one fetch after the other."""
     with ArchivedBatches(archive) as source:
         return sum(found.size for found in fetches(source, max_bytes, compression=codec))
 
 
 def fetch_anywhere(archive: TopicArchive, max_bytes: int) -> int:
-    """Fetch once at each of some offsets."""
     end = archive.end(0)
     with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
         cursors = [BatchCursor(partition=0, offset=place * end // PLACES) for place in range(PLACES)]
@@ -65,7 +57,6 @@ def fetch_anywhere(archive: TopicArchive, max_bytes: int) -> int:
 
 
 def sides(archive: TopicArchive, log: bytes, max_bytes: int) -> dict[str, Callable[[], int]]:
-    """Return the turn of each side."""
     objects = [
         (each.timestamp, each.key, each.value, list(each.headers))
         for batch in iter(MemoryRecords(log).next_batch, None)
@@ -87,7 +78,6 @@ def sides(archive: TopicArchive, log: bytes, max_bytes: int) -> dict[str, Callab
 
 
 def measured(turns: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Measure wall and CPU seconds of each side's turns."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
     for _ in range(rounds):
         for name, run in turns.items():
@@ -99,7 +89,6 @@ def measured(turns: dict[str, Callable[[], int]], rounds: int) -> dict[str, list
 
 
 def main() -> None:
-    """Measure, print, and write the numbers down."""
     parser = argparse.ArgumentParser(description="Whole batches of an archive")
     parser.add_argument("--megabytes", type=float, default=64.0, help="of uncompressed batches")
     parser.add_argument("--rounds", type=int, default=5)

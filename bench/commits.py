@@ -1,9 +1,8 @@
-"""Whether a table stays light however often it is committed to: metadata.json, and the time to commit and to plan.
+"""Size of metadata.json and time to commit and plan, over many commits to a table.
 
 Recipe: `python bench/commits.py [COMMITS] [PARTITIONS]` (default 1,000 and 1; then a tenth as many over 10,000
-partitions; for the numbers in docs/operations.md 5,000). It makes the commits of the archive job, one file each, on a
-catalog that reads and writes the whole metadata.json with every commit. No snapshot counts as young. Planning reads
-metadata and every manifest; its time is given for each 1,000 files.
+partitions; for the numbers in docs/operations.md 5,000). Commits of one file each, on a catalog that reads and writes
+the whole metadata.json. No snapshot counts as young. Planning time is given for each 1,000 files.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ ADVANCE = 50
 
 
 def measure(commits: int, partitions: int) -> None:
-    """Print a line for each tenth of the commits."""
     print(f"{commits:,} commits over {partitions:,} partitions")
     print(f"{'commits':>8} {'metadata':>10} {'snapshots':>9} {'manifests':>9} {'commit':>9} {'plan/1000':>10}")
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +40,6 @@ def measure(commits: int, partitions: int) -> None:
 
 
 def report(catalog: JsonCatalog, number: int, largest: int, commit_seconds: float) -> None:
-    """Print one line."""
     started = time.perf_counter()
     table = catalog.load().iceberg
     files = sum(1 for _ in table.scan().plan_files())

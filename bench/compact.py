@@ -1,14 +1,10 @@
-"""Compaction beside Spark's `rewrite_data_files` of the same table: how many MB a core rewrites in a second.
+"""Compaction compared with Spark's `rewrite_data_files` of the same table: MB a core rewrites in a second.
 
 Recipe: `python bench/compact.py [--records 1000000] [--rounds 3] [--stack DIR] [--json FILE]`; the orders of
-bench/data.py in 4 partitions, archived to files of about 1 MiB on an embedded stack, which is started and stopped
-unless one is named.
-
-The sides take turns, in one order and then in the other. Ours is the whole job in this process on a table that was
-archived anew: choose, merge, upload, read back, compare digests, commit, record. Spark rewrites another such table on
-one core by bin packing, then by sorting (`kafka.partition, kafka.offset`), commits, and the table is set back after
-each. Seconds are those of one core: of this process, and of the JVM after its first query. MB are those of the old
-files. Each result is replayed, and must give the records of before, in order: by their digest.
+bench/data.py in 4 partitions, archived to files of about 1 MiB on an embedded stack. The sides take turns, on fresh
+tables: the archiver's whole job in this process; Spark on one core by bin packing, then by sorting (`kafka.partition,
+kafka.offset`). Seconds are those of this process, or of the JVM after its first query; MB those of the old files. Each
+result is replayed, and its digest compared.
 """
 
 from __future__ import annotations
@@ -56,8 +52,6 @@ STRATEGIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one side took, and what it left."""
-
     side: str
     cpu_seconds: float
     seconds: float
@@ -69,8 +63,6 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """The orders in Kafka, and what their archives need."""
-
     servers: Stack
     topic: str
     value: dict[str, str]
@@ -78,7 +70,6 @@ class Shop:
 
     @classmethod
     def filled(cls, endpoints: Endpoints, folder: Path, records: int) -> Shop:
-        """Produce the orders."""
         found = FileDescriptorSet()
         message_type().file.CopyToProto(found.file.add())
         (folder / "shop.binpb").write_bytes(found.SerializeToString())
@@ -89,7 +80,6 @@ class Shop:
         return cls(servers=Stack(endpoints, folder), topic=topic, value=value, records=records)
 
     def archived(self) -> Config:
-        """Archive them to small files of a table of their own, with a registry of its own."""
         config = load_config(self.servers.config({self.topic: {"value": self.value, "target_file_size": "1MiB"}}))
         report = ArchiveJob(config, engine=ThreadEngine(2)).run_once()
         if not report.succeeded:
@@ -97,12 +87,10 @@ class Shop:
         return config
 
     def files(self, config: Config) -> tuple[int, int]:
-        """How many files the table has, and their bytes."""
         files = self.servers.catalog().load_table(config.topic(self.topic).table).inspect.data_files()
         return files.num_rows, sum(files.column("file_size_in_bytes").to_pylist())
 
     def replayed(self, config: Config) -> Replayed:
-        """Read all records back, in order; RuntimeError where some are missing."""
         cpu, count, digest = time.process_time(), 0, RecordDigest()
         archive = open_archive(config, self.topic)
         for partition in range(PARTITIONS):
@@ -120,14 +108,11 @@ class Shop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a replay gave, and its seconds of CPU."""
-
     digest: str
     cpu_seconds: float
 
 
 def ours(shop: Shop) -> Turn:
-    """Compact a fresh table, commit included."""
     config = shop.archived()
     cpu, started = time.process_time(), time.monotonic()
     wish = Wish(target_bytes=TARGET, min_files=2)
@@ -139,7 +124,6 @@ def ours(shop: Shop) -> Turn:
 
 
 def turn(side: str, cpu: float, seconds: float, shop: Shop, config: Config) -> Turn:
-    """What the side left in the table."""
     files, size = shop.files(config)
     replay = shop.replayed(config)
     return Turn(
@@ -154,7 +138,6 @@ def turn(side: str, cpu: float, seconds: float, shop: Shop, config: Config) -> T
 
 
 def spark(shop: Shop, config: Config, engine: SparkEngine, side: str) -> Turn:
-    """Rewrite the table, and set it back."""
     servers, table = shop.servers, config.topic(shop.topic).table
     loaded = servers.catalog().load_table(table)
     before = loaded.current_snapshot()
@@ -185,7 +168,6 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> tuple[int, int, Replayed, list[Turn]]:
-    """Let the sides take turns. Return number, bytes and replay of the old files, and all turns but the first ones."""
     shop = Shop.filled(endpoints, folder, options.records)
     config = shop.archived()
     count, size = shop.files(config)
@@ -202,7 +184,6 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
 
 
 def main() -> None:
-    """Measure and show."""
     parser = argparse.ArgumentParser(description="Compaction beside Spark's")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,8 +1,8 @@
-"""The orders that archiving is measured with, in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
+"""The orders of the benchmarks, in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
 
 Recipe: `python bench/data.py [--records 2000000] [--partitions 4] --bootstrap-servers HOST:PORT --topic NAME`. Without
-a broker, it only prints the sizes of the first 10,000 orders. Every run has the same orders: one each 37 ms of one day,
-keyed by customer, with a header. Their keys spread them over the partitions.
+a broker, it only prints the sizes of the first 10,000 orders. Every run has the same orders: one per 37 ms of one day,
+keyed by customer, with a header.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ TOPIC = {"retention.ms": "-1", "max.message.bytes": str(4 << 20)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A record to produce."""
-
     key: bytes
     value: bytes
     timestamp: int
@@ -47,12 +45,10 @@ class Order:
 
 
 def message_type() -> Descriptor:
-    """Return the message type of the values."""
     return order_type()
 
 
 def orders(count: int) -> Iterator[Order]:
-    """Yield the first `count` orders."""
     kind, draw = GetMessageClass(message_type()), random.Random(SEED)
     for index in range(count):
         values: dict[str, Any] = order(draw, index)
@@ -67,18 +63,16 @@ def orders(count: int) -> Iterator[Order]:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Create a topic that keeps orders whatever their day is."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1, config=TOPIC)])[topic].result(30)
 
 
 def produce(bootstrap: str, topic: str, count: int) -> None:
-    """Produce the first `count` orders. Raises KafkaException if the broker refuses one."""
+    """Produce the first `count` orders. Raises KafkaException."""
     send(bootstrap, topic, orders(count))
 
 
 def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
-    """Produce these orders. Raises KafkaException if the broker refuses one."""
     failures: list[Any] = []
 
     def told(error: Any, _: Any) -> None:
@@ -105,7 +99,6 @@ def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
 
 
 def main() -> None:
-    """Fill a topic, or print sizes."""
     parser = argparse.ArgumentParser(description="Orders for benchmarks")
     parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--partitions", type=int, default=4)

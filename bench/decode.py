@@ -1,10 +1,8 @@
-"""How fast Protobuf values become columns, compared with ptars (Rust), protarrow, pybufarrow (Go) and upb.
+"""Speed of decoding Protobuf values to columns, compared with ptars (Rust), protarrow, pybufarrow (Go) and upb.
 
-Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. There are five shapes of
-messages, and two that stand for a single loop (bench/values/shapes.py). The sides take turns with the same values in
-one process. Results are medians of the rounds, in MB of values for a second of one core's time. In the same pass, ours
-also tracks whether every byte can come back. protarrow starts from upb's objects, so its time includes upb's. upb makes
-objects, not columns.
+Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The shapes of
+bench/values/shapes.py, by sides that take turns in one process. Medians, in MB of values for a second of one core's
+time. The archiver also tracks whether every byte can come back. protarrow's time includes upb's, which makes objects.
 """
 
 from __future__ import annotations

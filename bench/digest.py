@@ -1,8 +1,8 @@
-"""How fast digests of records are taken, on both sides of the archive.
+"""Speed of digests of records, on both sides of the archive.
 
 Recipe: `python bench/digest.py`. 64 MiB of records, with values of 20 bytes to 100 kB, a key of 12 bytes and one header
-of 15. Results are MB of keys, values and headers for a second of one core's time, the best of seven runs. `mmh3` hashes
-the same values alone, joined into one string: the cost of the hash without records.
+of 15. MB of keys, values and headers for a second of one core's time, the best of seven runs. `mmh3` hashes the same
+values alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ AROUND = 12 + 15
 
 
 def fetched(rows: int, value_size: int) -> pa.RecordBatch:
-    """Make records in the columns that `archiver.wire` gives."""
     draw = random.Random(1)
     octets = draw.randbytes(value_size + 4096)
     columns = {
@@ -42,14 +41,12 @@ def fetched(rows: int, value_size: int) -> pa.RecordBatch:
 
 
 def seen(records: pa.RecordBatch) -> pa.RecordBatch:
-    """Turn them into the columns that a replay gives."""
     partition = pa.array([0] * records.num_rows, pa.int32())
     columns = [partition if field.name == "partition" else records.column(field.name) for field in SEEN]
     return pa.RecordBatch.from_arrays(columns, schema=SEEN)
 
 
 def best(run: Callable[[], object]) -> float:
-    """Return the seconds of one core in the fastest of seven runs."""
     times = []
     for _ in range(7):
         start = time.process_time()
@@ -59,7 +56,6 @@ def best(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Print the speeds for each size of value."""
     for value_size in (20, 200, 2_000, 100_000):
         rows = SIZE // (value_size + AROUND)
         records = fetched(rows, value_size)

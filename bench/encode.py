@@ -1,8 +1,7 @@
-"""How fast columns become Protobuf values again, compared with ptars (Rust), protarrow and upb.
+"""Speed of encoding columns to Protobuf values, compared with ptars (Rust), protarrow and upb.
 
 Recipe: `python bench/encode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The reverse of
-bench/decode.py: each side starts from the columns that it made of the same values, upb from its objects. Ours gives the
-values back bit for bit. If a peer's values come back with other content, a note says so.
+bench/decode.py: each side starts from its columns, upb from its objects. A note says if a peer's values differ.
 """
 
 from __future__ import annotations

@@ -39,30 +39,23 @@ OTHERS = ((b"traceparent", b"00-4bf92f35"), (b"source", b"shop"), (b"content-typ
 
 @dataclass(frozen=True)
 class OneSchema:
-    """Every id is that of the message."""
-
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str]:
-        """Return the message, whatever is looked up."""
         del schema_id, indexes
         return frozenset({"t.M"})
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """Return schemas without content."""
         return dict.fromkeys(map(SchemaIdentity, schema_ids), b"")
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> OneSchema:
-        """Return itself."""
         del schemas
         return self
 
 
 def headers(count: int, *pairs: tuple[bytes, bytes]) -> pa.ListArray:
-    """The same headers for each record."""
     return pa.array([[{"key": key, "value": value} for key, value in pairs]] * count, RECORDS.field("headers").type)
 
 
 def main() -> None:
-    """Run the cases in turns, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=65_536)
     parser.add_argument("--turns", type=int, default=61)

@@ -1,8 +1,7 @@
-"""What summing up does for a journal: objects, bytes, and the time to list and to read all of it, before and after.
+"""The effect of summing up a journal: objects, bytes, and the time to list and read it.
 
 Recipe: `python bench/journal.py [COMMITS] [PARTITIONS]` (default 10,000 and 1). It writes the commits of an archive job
-to the embedded object store, lists and reads them, sums them up, and lists and reads what is there then. Each is done
-five times; the median counts.
+to the embedded object store, and lists and reads them before and after. Medians of five times.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ WRITERS = 16
 
 
 def measure(journal: TableJournal, commits: int, partitions: int) -> None:
-    """Print a line before and after the summing up."""
     began = time.time() - HOURS * 3_600 - commits / 1_000
 
     def write(number: int) -> None:
@@ -53,7 +51,6 @@ def measure(journal: TableJournal, commits: int, partitions: int) -> None:
 
 
 def report(name: str, journal: TableJournal) -> int:
-    """Print one line. Return the hash of what was read."""
     listed = journal.objects.list(str(journal.folder))
     list_seconds = median(journal.commits.listed)
     read_seconds = median(lambda: sum(1 for _ in journal.commits.read()))
@@ -63,7 +60,6 @@ def report(name: str, journal: TableJournal) -> int:
 
 
 def median(call: Callable[[], object]) -> float:
-    """The median of several calls, in seconds."""
     found = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
@@ -73,7 +69,6 @@ def median(call: Callable[[], object]) -> float:
 
 
 def _range(partition: int, number: int) -> TranslatedRange:
-    """A range as the archiver makes it: with the path of its file in a bucket, and a digest."""
     one = span(partition, number * 100, number * 100 + 100)
     name = f"{one.id.lower()}.parquet"
     path = f"s3://lake/warehouse/kafka/orders-{UUID(int=7)}/data/ingest_day=2026-11-23/orders-{partition}-{name}"

@@ -1,9 +1,8 @@
-"""What each column costs to write as Parquet: by our column writer, and by pyarrow's.
+"""Cost of each column as Parquet: by the archiver's column writer, and by pyarrow's.
 
-Recipe: `python bench/leaves.py [--records 400000] [--turns 5] [--top 12]`. The orders of bench/data.py, a quarter of
-them (one partition), by the plans that the archive job's writer makes. Both write all columns to memory in turns, and
-then each column alone: pyarrow below the structs and lists that hold it. CPU seconds, medians of the turns for the
-whole, least for columns; they are given for a million records. No servers are needed.
+Recipe: `python bench/leaves.py [--records 400000] [--turns 5] [--top 12]`. A quarter of the orders of bench/data.py, by
+the archive job's plans, written to memory: all columns, then each alone, in pyarrow below its structs and lists. CPU
+seconds per million records, medians for the whole, least for columns.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ ARROWS = {Encoding.DIFFERENCES: "DELTA_BINARY_PACKED", Encoding.SHARED_STARTS: "
 
 
 def child(array: pa.Array, steps: Sequence[str]) -> tuple[pa.Array, int]:
-    """Return the array below `array` to which the first steps lead, and how many steps that took."""
     if pa.types.is_map(array.type):
         return (array.keys if steps[1] == "key" else array.items), 2
     if pa.types.is_list(array.type):
@@ -47,7 +45,6 @@ def child(array: pa.Array, steps: Sequence[str]) -> tuple[pa.Array, int]:
 
 
 def alone(field: pa.Field, array: pa.Array, steps: Sequence[str]) -> tuple[pa.Field, pa.Array]:
-    """Return a column that holds one leaf only. A map stays whole: Parquet has no keys without values."""
     if not steps or pa.types.is_map(array.type):
         return field, array
     below, taken = child(array, steps)
@@ -63,10 +60,6 @@ def alone(field: pa.Field, array: pa.Array, steps: Sequence[str]) -> tuple[pa.Fi
 
 
 def options_of(plans: Sequence[ColumnPlan], name: str | None = None) -> dict[str, Any]:
-    """The options that make pyarrow write the same pages. `name` is what a single column is called, if not by its path.
-
-    pyarrow looks at a page's size after so many values; it takes as many rows to a page as we do.
-    """
     named = {name or plan.leaf.path: plan for plan in plans}
     levels = {path: plan.level for path, plan in named.items() if plan.level is not None}
     special = (Encoding.DIFFERENCES, Encoding.SHARED_STARTS)
@@ -86,7 +79,6 @@ def options_of(plans: Sequence[ColumnPlan], name: str | None = None) -> dict[str
 
 
 def by_arrow(table: pa.Table, options: dict[str, Any]) -> int:
-    """Write the table to memory. Return its size."""
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **options) as writer:
         writer.write_table(table, row_group_size=1 << 20)
@@ -94,7 +86,6 @@ def by_arrow(table: pa.Table, options: dict[str, Any]) -> int:
 
 
 def by_us(batches: Sequence[pa.RecordBatch], plans: Sequence[ColumnPlan]) -> int:
-    """Write the batches to memory. Return their size."""
     sink = pa.BufferOutputStream()
     writer = FileWriter(sink, batches[0].schema, plans)
     writer.write(batches)
@@ -103,7 +94,6 @@ def by_us(batches: Sequence[pa.RecordBatch], plans: Sequence[ColumnPlan]) -> int
 
 
 def seconds(*works: Callable[[], object], turns: int) -> list[list[float]]:
-    """The CPU seconds of each work, in turns."""
     found: list[list[float]] = [[] for _ in works]
     for _ in range(turns):
         for place, work in enumerate(works):
@@ -114,7 +104,6 @@ def seconds(*works: Callable[[], object], turns: int) -> list[list[float]]:
 
 
 def costs(batches: Sequence[pa.RecordBatch], plan: ColumnPlan, column: Column, turns: int) -> tuple[float, float]:
-    """CPU seconds of a column by us and by pyarrow, for a million records."""
     top, *steps = plan.leaf.path.split(".")
     whole = pa.Table.from_batches(batches).combine_chunks()
     field, array = alone(whole.schema.field(top), whole.column(top).chunk(0), steps)
@@ -130,7 +119,6 @@ def costs(batches: Sequence[pa.RecordBatch], plan: ColumnPlan, column: Column, t
 
 
 def main() -> None:
-    """Write the columns and print a table."""
     parser = argparse.ArgumentParser(description="Columns written alone")
     parser.add_argument("--records", type=int, default=400_000, help="orders, of which a quarter is in the partition")
     parser.add_argument("--turns", type=int, default=5)

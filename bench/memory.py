@@ -1,17 +1,13 @@
-"""Whether more work takes more memory: peaks over all processes of a job, for several sizes of what it has to do.
+"""Peak memory over all processes of a job, for several sizes of its work.
 
 Recipe: `python bench/memory.py [--job archive] [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR]
-[--json FILE]`, on Linux. For each size there is a topic of one partition (megabytes of its log; it takes twice that on
-disk) on an embedded stack, which is started and stopped unless one is named. With `cut`, the job splits the backlog
-into tasks, as it does by default. With `one`, the whole range is one task. Each run is its own `archiver archive
---once` with two slots.
+[--json FILE]`, on Linux. For each size (of the log; it takes twice that on disk), `archiver archive --once` runs with
+two slots on a topic of one partition, with the backlog `cut` into tasks, as by default, or in `one` task.
 
-`--job compact [--files 4 16 48] [--each 32] [--memory 128MiB 32MiB]`: so many files of so many MB, which one task of
-`archiver compact` puts together on one slot; in order, and with offsets that all overlap, so that rows have to wait for
-others: in `--memory`, then on disk.
+`--job compact [--files 4 16 48] [--each 32] [--memory 128MiB 32MiB]`: numbers of files, each of some MB, which one task
+of `archiver compact` merges; in order, and with overlapping offsets, whose rows wait in `--memory`, then on disk.
 
-Memory is that of driver, JVM, Python workers and whatever they start, by the kernel's proportional set sizes, without
-broker, S3 and catalog.
+Memory is that of driver, JVM, Python workers and their children, by the kernel's proportional set sizes.
 """
 
 from __future__ import annotations
@@ -46,7 +42,6 @@ MIB = 1 << 20
 
 
 def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
-    """Write a configuration with its own table and registry."""
     found = FileDescriptorSet()
     message_type().file.CopyToProto(found.file.add())
     (folder / "shop.binpb").write_bytes(found.SerializeToString())
@@ -55,7 +50,6 @@ def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
 
 
 def ran(words: list[str], path: Path, log: Path) -> Peaks:
-    """Run a command in its own process."""
     command = [sys.executable, "-c", "from archiver.cli import main; main()"]
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603
@@ -71,7 +65,6 @@ def ran(words: list[str], path: Path, log: Path) -> Peaks:
 
 
 def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
-    """Fill a topic of each size and archive it each way."""
     parts = batches(Codec.named(options.codec))
     found: list[dict[str, Any]] = []
     for megabytes in options.megabytes:
@@ -91,7 +84,6 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
 
 
 def measure_compaction(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
-    """Put files together that are in order, then files whose offsets overlap."""
     found: list[dict[str, Any]] = []
     for count in options.files:
         for way in ("in order", *(f"overlapping, {each}" for each in options.memory)):
@@ -116,7 +108,6 @@ def measure_compaction(options: argparse.Namespace, endpoints: Endpoints, folder
 
 
 def show_compaction(found: list[dict[str, Any]]) -> None:
-    """Print a table."""
     table = Table(title="Peak memory of a compaction with one task, MiB")
     for heading in ("way", "files", "MB", "seconds", "sum", "driver, JVM, workers then", "workers alone"):
         table.add_column(heading, justify="left" if heading == "way" else "right")
@@ -134,7 +125,6 @@ def show_compaction(found: list[dict[str, Any]]) -> None:
 
 
 def show(found: list[dict[str, Any]]) -> None:
-    """Print a table. Growth is relative to the smallest backlog that was archived in the same way."""
     table = Table(title="Peak memory of the archive job, MiB")
     for heading in ("way", "MB of log", "records", "seconds", "sum", "growth", "driver, JVM, workers then", "resident"):
         table.add_column(heading, justify="left" if heading == "way" else "right")
@@ -155,7 +145,6 @@ def show(found: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Memory of archiving and of compaction")
     parser.add_argument("--job", choices=["archive", "compact"], default="archive")
     parser.add_argument("--megabytes", type=int, nargs="+", default=[1_000, 10_000], help="of the partition's log")

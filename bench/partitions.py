@@ -1,8 +1,7 @@
-"""What partitions by columns cost a task: orders archived by day alone, and by day and two columns, in turn.
+"""Cost of partitions by columns for a task: orders archived by day, and by day and two columns.
 
 Recipe: `python bench/partitions.py [--rounds 5] [--records 200000]`. The task reads its log from memory and writes
-files to a local disk, so that only its own work counts. Results are medians of the processor time of the rounds.
-`spilled` may keep 8 MiB in memory and puts the rest aside in the spool.
+files to a local disk. Medians of the processor time. `spilled` may keep 8 MiB in memory and spools the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ MEMORY = {"day": 128 << 20, "three columns": 128 << 20, "spilled": 8 << 20}
 
 
 def tasks(folder: Path, records: int) -> dict[str, TranslateTask]:
-    """The task by each layout, over one log."""
     file = FileDescriptorProto()
     order_type().file.CopyToProto(file)
     source = SourceSchema(descriptor_set=FileDescriptorSet(file=[file]).SerializeToString(), message="shop.Order")
@@ -63,7 +61,6 @@ def tasks(folder: Path, records: int) -> dict[str, TranslateTask]:
 
 
 def timed(task: TranslateTask, folder: Path) -> tuple[float, TaskResult]:
-    """Run a task; return its processor time."""
     started = time.process_time()
     result = translate_range(task)
     seconds = time.process_time() - started
@@ -74,7 +71,6 @@ def timed(task: TranslateTask, folder: Path) -> tuple[float, TaskResult]:
 
 
 def main() -> None:
-    """Print the medians."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--records", type=int, default=200_000)

@@ -1,11 +1,10 @@
-"""How much time and memory planning takes in a table of very many files.
+"""Time and memory of planning in a table of very many files.
 
 Recipe: `python bench/planning.py [FILES] [FILES_A_MANIFEST]` (default 100,000 and 5,000; at least 20,000 files; for the
-numbers in README.md 1,000,000). The manifests are made up (`tables.many_files`), with entries as wide as those of a
-table with metrics of 69 columns, and are read from a local folder. Each side has its own process. `columns` is the
-archiver's planning in the first process that reads the table. `columns again` is the next process, which finds what the
-first one kept on disk. `entries` holds what pyiceberg reads, as any plan with pyiceberg does (only with `--entries`: it
-takes 15 KiB a file and more). Peaks are of resident memory. A process has some 175 MiB when it has imported everything.
+numbers in README.md 1,000,000). Generated manifests (`tables.many_files`), with metrics of 69 columns, are read from a
+local folder. `columns` is the archiver's planning in the first process, `columns again` in the next one, with the cache
+on disk, `entries` (only with `--entries`; 15 KiB a file and more) pyiceberg's. Peaks are of resident memory, some 175
+MiB of it from imports.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from archiver.storage.segment import RowRange
 
 
 def timed(name: str, call: Callable[[], Any]) -> Any:
-    """Call, and print how long it took."""
     started, used = time.perf_counter(), time.process_time()
     found = call()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -43,7 +41,6 @@ def timed(name: str, call: Callable[[], Any]) -> Any:
 
 
 def columns(table: Table, grown: Table, files: int, spool: Path) -> None:
-    """The archiver's planning."""
     reader = ManifestReader(cache=PlanCache.below(spool))
     timed("imports alone", lambda: None)
     found = timed("every manifest", lambda: reader.files(table))
@@ -78,7 +75,6 @@ def _first(files: Any, timestamp: int) -> str:
 
 
 def entries(table: Table) -> None:
-    """Read a snapshot's manifests with pyiceberg, and hold all entries."""
     snapshot = table.current_snapshot()
     assert snapshot is not None
     read = timed(
@@ -89,7 +85,6 @@ def entries(table: Table) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Planning among many files")
     parser.add_argument("files", type=int, nargs="?", default=100_000)
     parser.add_argument("manifest_files", type=int, nargs="?", default=5_000)

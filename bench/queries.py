@@ -39,7 +39,6 @@ TIMES = {"before": "kafka.ingest_timestamp", "after": "ingest_timestamp"}
 
 
 def sought_of(count: int, copies: int) -> Sought:
-    """Return a record of the topic's middle."""
     batch = count // 2 // BATCH
     number = batch * BATCH + BATCH // 2
     return Sought(
@@ -50,17 +49,14 @@ def sought_of(count: int, copies: int) -> Sought:
 
 
 def plain(rows: Rows) -> Rows:
-    """Return rows in an order and with means that all engines give alike."""
     return sorted(tuple(round(each, 6) if isinstance(each, float) else each for each in row) for row in rows)
 
 
 def told(seconds: list[float]) -> str:
-    """Return the median, and the least and the most."""
     return f"{statistics.median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})"
 
 
 def lines(costs: dict[str, list[Cost]]) -> list[str]:
-    """Return wall clock and CPU of each layout."""
     return [
         told([getattr(each, kind) for each in costs[layout]])
         for layout in LAYOUTS
@@ -71,7 +67,7 @@ def lines(costs: dict[str, list[Cost]]) -> list[str]:
 def compared(
     ask: Ask, question: Question, tables: dict[str, str], turns: int, known: dict[str, Rows]
 ) -> dict[str, list[Cost]]:
-    """Ask both tables in turns; the first turn warms up. Raises RuntimeError if an answer differs from those before."""
+    """Query both tables in turns; the first turn warms up. Raises RuntimeError if answers differ."""
     costs: dict[str, list[Cost]] = {layout: [] for layout in tables}
     for turn in range(turns + 1):
         for layout, table in tables.items():
@@ -86,8 +82,6 @@ def compared(
 
 
 def asking(ask: Ask, question: Question, table: str, time: str, rows: Rows) -> Callable[[], int]:
-    """Return a turn that leaves its answer in `rows`."""
-
     def turn() -> int:
         rows.extend(ask(table, question, time))
         return len(rows)
@@ -96,7 +90,6 @@ def asking(ask: Ask, question: Question, table: str, time: str, rows: Rows) -> C
 
 
 def main() -> None:
-    """Produce, archive, ask, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--copies", type=int, default=30)
     parser.add_argument("--turns", type=int, default=5)

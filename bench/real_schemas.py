@@ -1,7 +1,7 @@
-"""Whether schemas that others wrote compile, and how fast.
+"""Whether published schemas compile, and how fast.
 
-Recipe: `python bench/real_schemas.py`. It compiles every message of the packages in tests/vectors/real_schemas to a
-mapping with its Arrow type and its kernel program, one after the other, and prints a line for each package.
+Recipe: `python bench/real_schemas.py`. It compiles every message of tests/vectors/real_schemas to a mapping with its
+Arrow type and its kernel program, and prints a line for each package.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from tests.support.schemas.real_schemas import PACKAGES, messages
 
 @dataclass(slots=True)
 class Line:
-    """The results of one package."""
-
     messages: int = 0
     fields: int = 0
     recursive: int = 0
@@ -35,7 +33,6 @@ class Line:
     slowest_name: str = ""
 
     def add(self, name: str, descriptor: Descriptor) -> None:
-        """Compile one message."""
         self.messages += 1
         self.fields += len(descriptor.fields)
         started = time.perf_counter()
@@ -56,7 +53,6 @@ class Line:
 
 
 def main() -> int:
-    """Print the table. Fails if a message doesn't compile."""
     head = ("package", "messages", "fields", "recursive", "cut by limits", "failures", "all, s", "slowest, ms", "which")
     print("| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))

@@ -1,11 +1,9 @@
-"""How fast Fetch responses become records, and records become batches, compared with aiokafka and kafka-python.
+"""Speed of Fetch responses to records, and records to batches, compared with aiokafka and kafka-python.
 
-Recipe: `python bench/record_batch.py [--megabytes 16] [--rounds 11] [--codec NAME] [--json FILE]`. Batches have 100
-records of about 240 bytes with a key and one header, built by aiokafka (Cython). The sides take turns with the same
-bytes. Results are seconds of one core's time, median and spread. A peer checks each batch's checksum and touches
-offset, timestamp, key, value and headers of each record, as a consumer does. kafka-python has no snappy and lz4 without
-further libraries. Ours makes columns, with the same checks. In the other direction, a peer gives each record to its
-builder, as producers do.
+Recipe: `python bench/record_batch.py [--megabytes 16] [--rounds 11] [--codec NAME] [--json FILE]`. Batches of 100
+records of about 240 bytes, built by aiokafka (Cython). Seconds of one core's time, median and spread. A peer checks
+checksums and touches all fields of each record; kafka-python lacks snappy and lz4. The archiver makes columns, with the
+same checks. In the other direction, a peer gives each record to its builder.
 """
 
 from __future__ import annotations
@@ -39,7 +37,6 @@ ENOUGH = 3.0  # seconds after which a slow side stops early
 
 
 def batch(base_offset: int, codec: int, draw: random.Random) -> bytes:
-    """Make one batch at `base_offset`, which its checksum doesn't cover."""
     builder = AioBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
     for place in range(RECORDS):
         value = draw.randbytes(90) + b"a value that repeats itself " * 4
@@ -49,14 +46,13 @@ def batch(base_offset: int, codec: int, draw: random.Random) -> bytes:
 
 
 def batches(codec: str, size: int) -> tuple[bytes, int]:
-    """Make batches of about `size` bytes uncompressed, and return how many records they hold."""
+    """Return batches of about `size` bytes uncompressed, and their number of records."""
     draw = random.Random(1)
     count = max(size // len(batch(0, 0, draw)), 1)
     return b"".join(batch(at * RECORDS, CODECS[codec], draw) for at in range(count)), count * RECORDS
 
 
 def read_by(records: Any) -> int:
-    """Read all records with a peer's reader, which makes objects, and return how many there were."""
     seen = 0
     while (each := records.next_batch()) is not None:
         if not each.validate_crc():
@@ -71,7 +67,6 @@ def _touch(*_: Any) -> None: ...
 
 
 def write_by(builder: Any, codec: int, records: list[tuple[int, bytes | None, bytes | None, Any]]) -> int:
-    """Write the records into batches with a peer's builder, and return how many there were."""
     for first in range(0, len(records), RECORDS):
         batch = builder(2, codec, 0, -1, -1, -1, 1 << 30)
         for place, (timestamp, key, value, headers) in enumerate(records[first : first + RECORDS]):
@@ -81,7 +76,6 @@ def write_by(builder: Any, codec: int, records: list[tuple[int, bytes | None, by
 
 
 def sides(data: bytes, count: int) -> dict[str, Callable[[], int]]:
-    """Return the turn of each side. A turn returns how many records it saw."""
     columns = decode_batches(data, start_offset=0, end_offset=count).records
     codec = KafkaPythonRecords(data).next_batch().compression_type
     objects = [
@@ -103,7 +97,6 @@ def sides(data: bytes, count: int) -> dict[str, Callable[[], int]]:
 
 
 def play(turns: dict[str, Callable[[], int]], count: int, rounds: int) -> dict[str, list[float]]:
-    """Return seconds of each side's turns. A slow side stops early, but not before its third round."""
     seconds: dict[str, list[float]] = {name: [] for name in turns}
     for _ in range(rounds):
         for name, run in turns.items():
@@ -121,7 +114,6 @@ def play(turns: dict[str, Callable[[], int]], count: int, rounds: int) -> dict[s
 
 
 def result(name: str, seconds: list[float], ours: list[float], *, size: int, count: int) -> dict[str, Any]:
-    """Return everything that was measured of one side."""
     median = statistics.median(seconds)
     return {
         "side": name,
@@ -137,7 +129,6 @@ def result(name: str, seconds: list[float], ours: list[float], *, size: int, cou
 
 
 def cell(found: dict[str, Any] | None) -> str:
-    """Format a cell of the table."""
     if found is None:
         return ""
     speed = found["million_records_per_second"]
@@ -146,7 +137,6 @@ def cell(found: dict[str, Any] | None) -> str:
 
 
 def main() -> None:
-    """Measure, print, and write the numbers down."""
     parser = argparse.ArgumentParser(description="Record batches")
     parser.add_argument("--megabytes", type=float, default=16.0, help="of uncompressed batches")
     parser.add_argument("--rounds", type=int, default=11)

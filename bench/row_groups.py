@@ -1,8 +1,8 @@
-"""What the number of rows in a row group costs those who scan, look up, and write.
+"""Cost of a row group's number of rows for scans, lookups and writes.
 
 Recipe: `python bench/row_groups.py [--copies 6] [--turns 5]`. Two million flights (`tables.flights`) are written to
-local files by the job's own writer, with row groups of several sizes. DuckDB, on one thread, and Polars ask. Sides take
-turns; seconds of CPU, medians of the turns after the first.
+local files by the job's writer, and queried by DuckDB, on one thread, and Polars. Seconds of CPU, medians of the turns
+after the first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ DUCKDB = {
 
 
 def flights(copies: int, folder: Path) -> tuple[RowMapping, list[pa.RecordBatch]]:
-    """Return the mapping and the rows of all flights."""
     message = deploy_schema(folder, 2)
     row = assign(LedgerState(), value=compile_proto(folder / "flight.proto", "flights.Flight")).row
     translator = Translator(row, topic="flights", partition=0, on_parse_error="halt")
@@ -52,7 +51,6 @@ def flights(copies: int, folder: Path) -> tuple[RowMapping, list[pa.RecordBatch]
 
 
 def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_rows: int) -> float:
-    """Write a file with such row groups; return the seconds of CPU that it took."""
     writer.GROUP_ROWS = group_rows
     started = time.process_time()
     made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))
@@ -63,7 +61,6 @@ def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_ro
 
 
 def medians(paths: dict[int, Path], turns: int, ask: Callable[[Path], Any]) -> dict[int, float]:
-    """Ask each file in turns."""
     seconds: dict[int, list[float]] = {rows: [] for rows in paths}
     for turn in range(turns + 1):
         for rows, path in paths.items():
@@ -75,7 +72,6 @@ def medians(paths: dict[int, Path], turns: int, ask: Callable[[Path], Any]) -> d
 
 
 def main() -> None:
-    """Write the files, ask, and print a table."""
     parser = argparse.ArgumentParser(description="Row groups")
     parser.add_argument("--copies", type=int, default=6)
     parser.add_argument("--turns", type=int, default=5)

@@ -1,20 +1,17 @@
-"""How fast Kafka clients read an archive through `archiver serve kafka`, compared with the broker that it came from.
+"""Speed of Kafka clients that read an archive through `archiver serve kafka`, compared with its source broker.
 
 Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--compression original] [--stack
-DIR] [--no-java] [--backoff MS] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py (260 bytes, Protobuf,
-zstd) in 4 partitions on an embedded stack, which is started and stopped unless one is named, archived as typed columns.
-Each consumer is a process of its own, has its share of the partitions assigned, and waits until all are there; then
-seconds count until the last has read everything. Sides take turns: the broker, ours with nothing in memory (a server
-just started), and ours again from its cache. CPU is user and system time of the server's process. `first record` is
-from a new consumer's assignment in the middle of a partition to its first record, at a server that has read nothing
-yet. Java is Kafka's own ConsumerPerformance, one consumer. librdkafka stops asking for a second when 100,000 records
-wait for the program; `--backoff` sets another pause, for broker and archive alike. `--compression` names one or several
-settings of `serve.compression`, whose servers take turns, too. Results are medians of the rounds, with the least and
-the most: with the pauses, whole seconds of luck are in each turn, and the medians of five rounds differ by a tenth.
+DIR] [--no-java] [--backoff MS] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py in 4 partitions on an
+embedded stack, archived as typed columns. Each consumer is a process with its share of the partitions; seconds count
+from when all are ready until the last has read everything. Sides take turns: the broker, a server just started, and the
+server's cache. CPU is that of the server's process. `first record` is from a new consumer's assignment in the middle of
+a partition to its first record, at a server just started. Java is Kafka's ConsumerPerformance, one consumer. librdkafka
+stops fetching for a second when 100,000 records are queued; `--backoff` sets another pause. `--compression` names
+settings of `serve.compression`. Results are medians, with the least and the most: because of the pauses, the medians of
+five rounds differ by a tenth.
 
-`--first-of BYTES`, such as 10GB, asks for first records only: of one partition with values of so many bytes (its orders
-come again and again), at places in its middle third, two each at a server just started, in turns with the broker. 10 GB
-take some 7 GB of disk and five minutes on two quiet cores.
+`--first-of BYTES`, such as 10GB, measures first records only: of one partition with this many bytes, at offsets in its
+middle third. 10 GB take some 7 GB of disk and five minutes on two quiet cores.
 """
 
 from __future__ import annotations
@@ -64,14 +61,12 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 def consumer(address: str, backoff: int = BACKOFF_MS) -> Consumer:
-    """A consumer that reads all that is committed, as confluent-kafka does by itself."""
     options = {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False}
     reads = {"isolation.level": "read_committed", "auto.offset.reset": "error", "fetch.queue.backoff.ms": backoff}
     return Consumer({**options, **reads})
 
 
 def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready: Barrier, over: Any) -> None:
-    """Read partitions up to these ends, once all readers are there."""
     reading = consumer(address, backoff)
     reading.list_topics(topic, 30)
     ready.wait()
@@ -88,7 +83,7 @@ def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready:
 
 
 def all_read(address: str, topic: str, ends: dict[int, int], readers: int, backoff: int) -> float:
-    """Seconds until so many readers together have read everything."""
+    """Return the seconds until this many readers have read everything."""
     ready, over = SPAWN.Barrier(readers + 1), SPAWN.Queue()
     shares = [{each: end for each, end in ends.items() if each % readers == number} for number in range(readers)]
     settings = {"backoff": backoff, "ready": ready, "over": over}
@@ -104,7 +99,6 @@ def all_read(address: str, topic: str, ends: dict[int, int], readers: int, backo
 
 
 def read_by_java(address: str, topic: str, count: int) -> float:
-    """Seconds that Kafka's ConsumerPerformance took, without its rebalance."""
     told = java(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--bootstrap-server", address, "--topic", topic, "--num-records", str(count), "--group", unique("perf")),
@@ -117,7 +111,6 @@ def read_by_java(address: str, topic: str, count: int) -> float:
 
 
 def first_record(address: str, topic: str, offset: int) -> float:
-    """Seconds from an assignment to its first record."""
     reading = consumer(address)
     reading.list_topics(topic, 30)
     began = time.monotonic()
@@ -132,7 +125,6 @@ def first_record(address: str, topic: str, offset: int) -> float:
 
 @contextmanager
 def server(config: Path, log: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """A server just started: its address and its process."""
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
     with (
         log.open("ab") as errors,
@@ -144,7 +136,6 @@ def server(config: Path, log: Path) -> Iterator[tuple[str, psutil.Process]]:
 
 
 def cpu(process: psutil.Process) -> float:
-    """CPU seconds of a process so far."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
@@ -152,14 +143,12 @@ def cpu(process: psutil.Process) -> float:
 def measured(
     found: dict[tuple[str, str], list[tuple[float, float]]], name: tuple[str, str], process: psutil.Process, turn: Any
 ) -> None:
-    """Note the seconds that a turn says, and the CPU that the server spent meanwhile."""
     before = cpu(process)
     seconds = turn()
     found.setdefault(name, []).append((seconds, cpu(process) - before))
 
 
 def archived(endpoints: Endpoints, folder: Path, topic: str) -> Path:
-    """Archive a topic of orders as typed columns; the configuration."""
     descriptors = folder / "shop.binpb"
     files = FileDescriptorSet()
     message_type().file.CopyToProto(files.file.add())
@@ -172,7 +161,6 @@ def archived(endpoints: Endpoints, folder: Path, topic: str) -> Path:
 
 
 def serving(config: Path, compression: str) -> Path:
-    """The same configuration for a server whose batches have another codec."""
     if compression == ORIGINAL:
         return config
     other = config.with_name(f"{compression}.toml")
@@ -186,7 +174,6 @@ def serving(config: Path, compression: str) -> Path:
 
 
 def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
-    """Fill and archive one large partition, and ask for first records in its middle third."""
     topic, broker, wanted = unique("orders"), endpoints.bootstrap_servers, options.first_of
     create_topic(broker, topic, 1)
     some = tuple(orders(DISTINCT))
@@ -208,7 +195,6 @@ def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) 
 
 
 def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
-    """Fill a topic, archive it, and let the sides take turns."""
     topic, broker = unique("orders"), endpoints.bootstrap_servers
     create_topic(broker, topic, PARTITIONS)
     produce(broker, topic, options.records)
@@ -258,7 +244,6 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
 
 
 def shown(results: dict[str, Any], console: Console) -> None:
-    """Print the medians."""
     count = results["records"]
     table = Table(title=f"{count:,} records")
     for heading in ("clients", "side", "records/s", "least to most", "of the broker's", "server CPU s a million"):
@@ -284,7 +269,6 @@ def shown(results: dict[str, Any], console: Console) -> None:
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Kafka clients at the archive, and at the broker")
     parser.add_argument("--records", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -299,7 +283,6 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure, print, and write the numbers down."""
     options = arguments()
     with ExitStack() as ending:
         folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="serve-")))

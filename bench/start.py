@@ -41,8 +41,6 @@ PAUSE_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Side:
-    """A checkout with a topic, and what its commands took: wall and CPU seconds of each round."""
-
     name: str
     checkout: Path
     config: Path
@@ -50,7 +48,6 @@ class Side:
     took: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def run(self, *command: str) -> tuple[float, float]:
-        """Run a command of this checkout; its wall and CPU seconds."""
         environment = {**os.environ, "PYTHONPATH": str(self.checkout)}
         time.sleep(PAUSE_SECONDS)
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -69,7 +66,7 @@ class Side:
 
 
 def measured(stack: Stack, sides: Sequence[Side], rounds: int, *, short: bool) -> None:
-    """Have the sides take turns. If `short`, only with commands that start no Java."""
+    """Run the sides in turns. If `short`, only with commands that start no Java."""
     for each in sides:
         stack.produce(each.topic, *({"value": b"%d" % number} for number in range(RECORDS)))
     for number in range(rounds + 1):
@@ -90,7 +87,6 @@ def measured(stack: Stack, sides: Sequence[Side], rounds: int, *, short: bool) -
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", type=Path)
     parser.add_argument("--rounds", type=int, default=7)

@@ -1,11 +1,9 @@
-"""How many bytes the archive keeps for orders, compared with plain Parquet of the same columns and Kafka's log.
+"""Stored bytes of orders, compared with plain Parquet of the same columns and Kafka's log.
 
 Recipe: `python bench/stored_size.py [--records 200000] [--level 3] [--columns] [--json FILE]`. The orders of
-bench/data.py are written by the job's own writer, group by group, with and without `encodings = "plain"` (with the CPU
-time of writing, best of three), and by pyarrow. pyarrow writes the same key, value
-columns, headers, partition, offset and timestamp, once with zstd level 3 and once with its defaults. Kafka's log is the
-size of its record batches, compressed as the producer of bench/data.py does (zstd 3, batches of 1 MB). No servers are
-needed.
+bench/data.py are written by the job's writer, with and without `encodings = "plain"` (with the CPU time, best of
+three), and by pyarrow, with zstd level 3 and with its defaults. Kafka's log is the size of its record batches,
+compressed as by bench/data.py.
 """
 
 from __future__ import annotations
@@ -50,7 +48,6 @@ OF_OURS = (names.RAW, names.ERR, names.PREFIX, names.UNRECOGNIZED)
 
 
 def one_partition(count: int) -> pa.RecordBatch:
-    """Return those of the first `count` orders that go to one partition, in the columns of `archiver.wire`."""
     kept = [each for each in orders(count) if zlib.crc32(each.key) % PARTITIONS == 0]
     starts, size = [0], 0
     for row, each in enumerate(kept):
@@ -82,12 +79,10 @@ def _wire_bytes(order: Order) -> int:
 
 
 def row_mapping() -> RowMapping:
-    """Return the mapping of the table's columns."""
     return assign(LedgerState(), value=closure(message_type())).row
 
 
 def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]:
-    """Return the rows that the job writes, group by group."""
     translator = Translator(row, topic="orders", partition=0, on_parse_error="halt")
     rows = []
     for start in range(0, records.num_rows, GROUP_ROWS):
@@ -105,7 +100,6 @@ def translated(records: pa.RecordBatch, row: RowMapping) -> list[pa.RecordBatch]
 
 
 def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int, *, is_plain: bool = False) -> float:
-    """Write the file that the job writes. Return the seconds of CPU."""
     path.unlink(missing_ok=True)
     started = time.process_time()
     layout = replace(SegmentLayout.of_mapping(row, {}), plain_encodings=is_plain)
@@ -118,7 +112,6 @@ def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int, *,
 
 
 def plain(rows: list[pa.RecordBatch]) -> pa.Table:
-    """Return the same content without our own columns: key, value columns, headers, partition, offset, timestamp."""
     table = pa.Table.from_batches(rows).combine_chunks()
     value = table.column(names.VAL).combine_chunks()
     headers = table.column(names.HEADERS).combine_chunks()
@@ -137,7 +130,6 @@ def plain(rows: list[pa.RecordBatch]) -> pa.Table:
 
 
 def without_ours(column: pa.Array, left_out: tuple[str, ...]) -> pa.Array:
-    """Return the column without the fields of these names, at any depth."""
     if pa.types.is_struct(column.type):
         kept = [field.name for field in column.type if field.name not in left_out]
         if not kept:
@@ -152,7 +144,6 @@ def without_ours(column: pa.Array, left_out: tuple[str, ...]) -> pa.Array:
 
 
 def column_sizes(path: Path) -> list[tuple[str, int, str]]:
-    """Return bytes and encodings of each column of a file, the largest first."""
     found: dict[str, int] = {}
     how: dict[str, set[str]] = {}
     metadata = pq.read_metadata(path)
@@ -167,7 +158,6 @@ def column_sizes(path: Path) -> list[tuple[str, int, str]]:
 
 
 def main() -> None:
-    """Write the files and print their sizes."""
     parser = argparse.ArgumentParser(description="Stored size")
     parser.add_argument("--records", type=int, default=200_000, help="orders, of which a quarter is in the partition")
     parser.add_argument("--level", type=int, default=ParquetFormat().compression_level, help="of our file's zstd")
@@ -202,7 +192,6 @@ def main() -> None:
 
 
 def show(sizes: dict[str, int], records: int) -> None:
-    """Print a table."""
     table = Table(title=f"{records:,} orders of one partition")
     for heading in ("", "bytes", "a record", "ours / theirs"):
         table.add_column(heading, justify="right" if heading else "left")

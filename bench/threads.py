@@ -1,8 +1,7 @@
-"""How much more two threads do than one, because the kernels release the interpreter's lock.
+"""Speedup of two threads over one, because the kernels release the GIL.
 
-Recipe: `python bench/threads.py [rounds]`. Each piece of work runs once in one thread, then in two threads at once, in
-turn. Results are medians of the rounds. Time that a thread waited for a core is subtracted, so that other work on the
-machine matters little. Time that it waited for the other thread is not. 2.0 is the most that two cores can do.
+Recipe: `python bench/threads.py [rounds]`. Each piece of work runs in one thread, then in two at once. Medians. Time
+that a thread waited for a core is subtracted, time that it waited for the other thread is not.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ SIZE = 8 << 20
 
 
 def kernels() -> dict[str, Callable[[], object]]:
-    """Return what is measured, each with about 8 MiB."""
     shape = next(shape for shape in main_shapes() if shape.name == "nested order")
     values = pa.array(list(shape.values(SIZE)), pa.binary())
     mapping = compile_mapping(shape.descriptor)
@@ -47,7 +45,6 @@ def kernels() -> dict[str, Callable[[], object]]:
 
 
 def speedup(run: Callable[[], object], rounds: int) -> float:
-    """Return how much work two threads do in the time of one, median of the rounds."""
     run()
     times = max(1, round(0.05 / spent_by_threads(run, 1, 1)))
     return statistics.median(
@@ -56,7 +53,6 @@ def speedup(run: Callable[[], object], rounds: int) -> float:
 
 
 def main() -> None:
-    """Print the factors."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 25
     for name, run in kernels().items():
         print(f"{name:16}{speedup(run, rounds):6.2f} times the work of one thread")

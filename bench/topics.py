@@ -66,7 +66,6 @@ def most_connections(dsn: str) -> Iterator[list[int]]:
 
 
 def make_topics(stack: Stack, count: int) -> list[str]:
-    """Create this many topics of one partition."""
     prefix = unique("topics")
     names = [f"{prefix}_{number:04}" for number in range(count)]
     made = stack.admin.create_topics([NewTopic(name, 1, 1) for name in names], operation_timeout=300)
@@ -76,7 +75,6 @@ def make_topics(stack: Stack, count: int) -> list[str]:
 
 
 def produce(stack: Stack, names: Sequence[str]) -> None:
-    """Produce one record to each topic."""
     producer = stack.producer()
     for name in names:
         producer.produce(name, b"one more record")
@@ -86,14 +84,11 @@ def produce(stack: Stack, names: Sequence[str]) -> None:
 
 @dataclass(slots=True)
 class Side:
-    """A checkout's process, and what each of its runs took, by number of topics and kind of run."""
-
     name: str
     player: Player
     took: dict[tuple[int, str], list[dict[str, Any]]] = field(default_factory=dict)
 
     def run(self, count: int, run: str, dsn: str, asked: dict[str, Any]) -> None:
-        """Let it run its job."""
         with most_connections(dsn) as most:
             cost = self.player.turn(json.dumps(asked))
         self.took.setdefault((count, run), []).append(cost | {"connections": most[0]})
@@ -102,7 +97,6 @@ class Side:
 
 
 def measure(stack: Stack, count: int, sides: Sequence[Side], rounds: int) -> None:
-    """Have the sides take turns with so many topics each."""
     topics = [make_topics(stack, count) for _ in sides]
     configs = [stack.config({name: {} for name in names}) for names in topics]
     dsns = [load_config(path).registry.dsn for path in configs]
@@ -120,7 +114,6 @@ def measure(stack: Stack, count: int, sides: Sequence[Side], rounds: int) -> Non
 
 
 def show(sides: Sequence[Side]) -> None:
-    """Print a table."""
     table = Table(title="Medians; least to most")
     for heading in ("topics", "run", "side", "ms a topic", "CPU ms a topic", "of it", "conns", "MiB"):
         table.add_column(heading, justify="left" if heading in {"run", "side", "of it"} else "right")
@@ -144,7 +137,6 @@ def show(sides: Sequence[Side]) -> None:
 
 
 def main() -> None:
-    """Measure each number of topics."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("counts", nargs="*", type=int, default=COUNTS)
     parser.add_argument("--beside", type=Path, help="another checkout, which takes turns")

@@ -47,7 +47,6 @@ SLOTS = (1, 2)
 
 
 def archived(stack: Stack, folder: Path, copies: int, by: str) -> tuple[Path, str]:
-    """Archive the flights so many times, in a topic of two partitions."""
     topic = stack.topic(partitions=2)
     config = stack.config(
         {
@@ -67,27 +66,23 @@ def archived(stack: Stack, folder: Path, copies: int, by: str) -> tuple[Path, st
 
 
 def replayed(config: Path, topic: str) -> int:
-    """Read all records as batches."""
     with ReplayConsumer(load_config(config)) as consumer:
         consumer.subscribe([topic])
         return sum(batch.num_rows for batch in consumer.batches())
 
 
 def verified(config: Path, topic: str, engine: Engine) -> int:
-    """Verify the topic."""
     report = Verify(load_config(config), [topic], engine=engine, resumes=False).run()
     assert report.succeeded, report
     return report.topics[0].rows
 
 
 def files_of(config: Path, topic: str) -> int:
-    """How many files the table has."""
     report = Verify(load_config(config), [topic], engine=ThreadEngine(1), resumes=False).run()
     return report.topics[0].files
 
 
 def timed(run: Any) -> dict[str, float]:
-    """Records a second, by the clock and by this process's CPU."""
     began, cpu = time.perf_counter(), time.process_time()
     records = run()
     return {
@@ -98,7 +93,7 @@ def timed(run: Any) -> dict[str, float]:
 
 
 def on_spark(config: Path, topic: str, slots: int, rounds: int, cores: int) -> Iterator[dict[str, float]]:
-    """In a process of its own, whose Spark has so many slots; a first run, which starts workers, isn't told."""
+    """Verify in a process whose Spark has this many slots; the first run, which starts workers, isn't counted."""
     command = [sys.executable, __file__, "--child", str(config), topic, str(slots), str(rounds), str(cores)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as child:  # noqa: S603
         assert child.stdout is not None
@@ -121,13 +116,11 @@ def child(config: Path, topic: str, slots: int, rounds: int, cores: int) -> None
 
 
 def keep_to(cores: int) -> None:
-    """Have the threads of this process, and those to come, run on so many cores."""
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), range(cores))
 
 
 def measured(config: Path, topic: str, rounds: int, *, is_pinned: bool) -> dict[str, list[dict[str, float]]]:
-    """All sides in turn."""
     found: dict[str, list[dict[str, float]]] = {}
     every = len(os.sched_getaffinity(0))
     sparks = {slots: on_spark(config, topic, slots, rounds, slots if is_pinned else every) for slots in SLOTS}
@@ -143,7 +136,6 @@ def measured(config: Path, topic: str, rounds: int, *, is_pinned: bool) -> dict[
 
 
 def main() -> None:
-    """Run from the command line."""
     if sys.argv[1:2] == ["--child"]:
         path, name, *numbers = sys.argv[2:]
         child(Path(path), name, *map(int, numbers))

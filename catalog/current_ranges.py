@@ -1,7 +1,4 @@
-"""Compute the ranges that a table has now, from the commits, rewrites and acceptances in its journal.
-
-The registry applies the same changes one after the other. Here they may come in any order, and more than once.
-"""
+"""Compute a table's ranges from its journal: commits in any order, with repetitions."""
 
 from __future__ import annotations
 
@@ -29,10 +26,9 @@ _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRanges:
-    """The ranges that a table has now, where its partitions begin, and which offsets were erased.
+    """The table's current ranges.
 
-    `account` says by offsets which rows the table must have. `erased` are spans (partition,
-    start, end), each with the commit that erased it.
+    `account` has the expected rows by offset. `erased` are (partition, start, end) with the commit.
     """
 
     ranges: tuple[StoredRange, ...] = ()
@@ -44,11 +40,10 @@ class CurrentRanges:
 def current_ranges(
     commits: Iterable[tuple[str, JournaledCommit]], accepted: Sequence[Acceptance] = ()
 ) -> CurrentRanges:
-    """The ranges, in the order of the commits that brought them or their files.
+    """The ranges in commit order.
 
-    Each commit comes with its name in the journal. Names sort by time. Entries with one name are of one commit, and
-    each may have only some of its ranges. A later range replaces earlier ranges that
-    overlap it: a refill archives lost offsets again.
+    Commits come with their journal name; entries of one name are parts. Later ranges replace overlapping ones, as after
+    a refill.
     """
     by_name: dict[str, JournaledCommit] = {}
     for name, commit in sorted(commits, key=lambda each: each[0]):
@@ -79,7 +74,7 @@ def current_ranges(
 
 
 def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
-    """The groups, each after the group that wrote its old files. Names may be out of order: clocks differ."""
+    """Each group after the one that wrote its old files. Clocks differ, so names may be out of order."""
     makers = {path: number for number, (_, _, group) in enumerate(groups) for path in group.new_paths}
     graph = {
         number: {makers[path] for path in group.known_paths if makers.get(path, number) != number}
@@ -87,7 +82,7 @@ def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
     }
     try:
         return [groups[number] for number in TopologicalSorter(graph).static_order()]
-    except CycleError:  # the archiver never writes a file twice, so others changed the journal
+    except CycleError:  # the archiver never writes a file twice, so something else changed the journal
         return groups
 
 
@@ -100,7 +95,6 @@ class _State:
         self._without_file: dict[str, None] = {}
 
     def record(self, name: str, ranges: Sequence[StoredRange]) -> None:
-        """Add the ranges of a commit."""
         for stored in ranges:
             self.add(name, stored)
         for _, intervals in groupby(sorted(map(Interval.of, ranges), key=_offsets_of), key=_partition_of):
@@ -127,7 +121,6 @@ class _State:
             self.account.act(map(_offsets_of, rewritten), act)
 
     def retire(self, rewrite: Rewrite) -> None:
-        """Retire what is left below the first offsets that a rewrite set."""
         if not rewrite.first_offsets:
             return
         for name, one in tuple(self._held.values()):
@@ -167,7 +160,7 @@ def _partition_of(value: HasOffsets) -> int:
 
 
 def _latest(ranges: Sequence[StoredRange]) -> set[str]:
-    """The ids of the ranges, given in order, that no later range overlaps."""
+    """The ids of ordered ranges that no later range overlaps."""
     kept: set[str] = set()
     covered: dict[int, list[tuple[int, int]]] = {}
     for one in reversed(ranges):

@@ -47,165 +47,133 @@ from typing import ClassVar
 from schema_mapping.errors import ContextError
 
 
-class CatalogError(ContextError):
-    """Root of what `catalog` raises."""
+class CatalogError(ContextError): ...
 
 
-class RegistryError(CatalogError):
-    """The registry in Postgres did not do what was asked of it."""
+class RegistryError(CatalogError): ...
 
 
 class RegistryUnreachable(RegistryError):
-    """No server answers, or it ended the connection, timed out on a lock or chose the call as a deadlock's victim."""
+    """No answer, a lost connection, a lock timeout, or a deadlock."""
 
     retryable: ClassVar[bool] = True
 
 
-class RegistryMisnamed(RegistryError):
-    """The dsn is no connection string of Postgres. No server was asked."""
+class RegistryMisnamed(RegistryError): ...
 
 
-class RegistryPooled(RegistryError):
-    """A connection pooler doesn't keep a session of the server for each of its clients."""
+class RegistryPooled(RegistryError): ...
 
 
-class RegistryDenied(RegistryError):
-    """The server answers, but the user, the password, a right or the database's name is wrong."""
+class RegistryDenied(RegistryError): ...
 
 
-class RegistryOutdated(RegistryError):
-    """The database carries migrations that this archiver does not know."""
+class RegistryOutdated(RegistryError): ...
 
 
-class RegistryNotMigrated(RegistryError):
-    """The database lacks migrations that this archiver knows, and a reader doesn't apply them."""
+class RegistryNotMigrated(RegistryError): ...
 
 
-class RegistryBehind(RegistryError):
-    """The table is ahead of the registry, or another table than the one the registry knows."""
+class RegistryBehind(RegistryError): ...
 
 
 class CoordinatorDeposed(RegistryError):
-    """Offsets of a group came from a node that doesn't coordinate it any more. Nothing was kept."""
-
     retryable: ClassVar[bool] = True
 
 
-class OffsetBudgetReached(RegistryError):
-    """Offsets would take more than their owner's groups may keep. Names the owner and its budget. Nothing was kept."""
+class OffsetBudgetReached(RegistryError): ...
 
 
-class RewriteRefused(RegistryError):
-    """A rewrite's new files don't have the offsets, the number or the digest of the old files' records."""
+class RewriteRefused(RegistryError): ...
 
 
-class RecordsHeld(RegistryError):
-    """A legal hold is on records that were to be removed. Names the hold and the offsets. Nothing was changed."""
+class RecordsHeld(RegistryError): ...
 
 
-class WouldBecomeRaw(RegistryError):
-    """The topic is archived with a schema, and its keys or values are to be archived without one from now on."""
+class WouldBecomeRaw(RegistryError): ...
 
 
 class ColumnsMoved(RegistryError):
-    """Another process made a schema version of the topic since its columns were chosen. Nothing was stored."""
-
     retryable: ClassVar[bool] = True
 
 
 class TopicRecreated(RegistryError):
-    """The topic has another id: it was deleted and created again, and its offsets mean other records now."""
+    """The topic id changed: offsets mean other records now."""
 
 
-class TableTaken(RegistryError):
-    """Another topic has this table, or this topic has another table."""
+class TableTaken(RegistryError): ...
 
 
-class TableError(CatalogError):
-    """An Iceberg table or its catalog did not do what was asked of it."""
+class TableError(CatalogError): ...
 
 
 class CatalogUnreachable(TableError):
-    """The catalog gave no answer or an unclear one, or others committed before each of our attempts."""
-
     retryable: ClassVar[bool] = True
 
 
-class CatalogDenied(TableError):
-    """The credentials are wrong, or lack a right on the catalog, the table or its storage."""
+class CatalogDenied(TableError): ...
 
 
-class CatalogRefused(TableError):
-    """The catalog understood the request and will not do it."""
+class CatalogRefused(TableError): ...
 
 
-class ViewsUnsupported(CatalogRefused):
-    """The catalog offers no views."""
+class ViewsUnsupported(CatalogRefused): ...
 
 
 class NotOurView(TableError):
-    """A view of this name exists that the archiver didn't make for this topic. Nothing was changed."""
+    """Nothing was changed."""
 
 
 class MetadataUnwritable(TableError):
-    """The object store did not take a manifest; nothing was committed."""
-
     retryable: ClassVar[bool] = True
 
 
 class MetadataDamaged(TableError):
-    """A manifest, or a list of them, was cut short or can't be read. Names the file and what it lacks."""
+    """Names the file and what it lacks."""
 
 
 class PartitionAhead(TableError):
-    """What is staged of a partition begins after what the table has of it. Names both offsets. It stays staged."""
+    """Names both offsets. The ranges stay staged."""
 
     retryable: ClassVar[bool] = True
 
 
 class NotOurTable(TableError):
-    """The table belongs to another topic or cluster, or was not made by the archiver."""
+    """Of another topic or cluster, or not made by the archiver."""
 
 
 class PartitioningChanged(NotOurTable):
-    """Others changed the table's partitioning, so the partition values of our files have another meaning."""
+    """The partition values of the archiver's files have another meaning now."""
 
 
 class UnfitPartitioning(TableError):
-    """A table can't be partitioned as configured. Names the term and says why."""
+    """Names the term and the reason."""
 
 
 class UnnamedType(TableError):
-    """No statement of SQL can make a column of this type. Names the column."""
+    """SQL can't create the type. Names the column."""
 
 
-class NewerFormat(TableError):
-    """The table's `archiver.format-version` is above what this archiver writes."""
+class NewerFormat(TableError): ...
 
 
-class RowsAltered(TableError):
-    """Others changed archived rows, or added rows with their offsets. Names these. Archiving goes on."""
+class RowsAltered(TableError): ...
 
 
-class TableMissing(TableError):
-    """The table that was there is gone."""
+class TableMissing(TableError): ...
 
 
-class FormatUpgraded(TableError):
-    """Others upgraded the table to a format of Iceberg that isn't written, or added a type that can't be read."""
+class FormatUpgraded(TableError): ...
 
 
-class FilesShared(TableError):
-    """The table's `gc.enabled` is false: other tables may read its files. Nothing was deleted."""
+class FilesShared(TableError): ...
 
 
 class RolledBack(TableError):
-    """Others set the table back to a state before our last commit. Names the offsets that it lost."""
+    """Names the lost offsets."""
 
 
-class RowsRemoved(TableError):
-    """Others removed archived rows from the table. Names their offsets. Archiving goes on."""
+class RowsRemoved(TableError): ...
 
 
-class SchemaConflict(TableError):
-    """The table's columns were changed by others so that ours no longer fit."""
+class SchemaConflict(TableError): ...

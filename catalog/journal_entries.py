@@ -1,7 +1,6 @@
-"""The entries of a table's journal, as JSON: schema versions, commits and first offsets (docs/stored-files.md).
+"""Journal entries as JSON: schema versions, commits and first offsets (docs/stored-files.md).
 
-The journal lies outside the table. So it survives the loss of the registry, rewrites by others and the removal of
-orphans. The registry can be rebuilt from the journal and the table.
+With the table they restore the registry.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ SUMMARY_FORMAT: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledSchema:
-    """A schema version, and the whole ledger of field ids at the time of writing."""
+    """A schema version, and the whole ledger of field ids at that time."""
 
     version: SchemaVersion
     record: VersionRecord
@@ -59,7 +58,6 @@ class JournaledSchema:
     last_id: int
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             "format": FORMAT,
             "version": self.version.version,
@@ -73,7 +71,7 @@ class JournaledSchema:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
+        """Read what `to_json` wrote. Raises RegistryOutdated if a newer archiver wrote it."""
         check_format(value)
         number, fingerprint = value["version"], value["fingerprint"]
         return cls(
@@ -91,19 +89,19 @@ class JournaledSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledCommit:
-    """A commit: its ranges, or its rewrite. `commit_id` is None where its snapshot had expired."""
+    """A commit's ranges or rewrite. `commit_id` is None if its snapshot had expired."""
 
     commit_id: str | None
     ranges: tuple[TranslatedRange, ...] = ()
     rewrite: Rewrite | None = None
 
     def joined(self, other: Self) -> Self:
-        """The same commit with the ranges of both: each may know only some of them."""
+        """The commit with the ranges of both, which may be partial."""
         ranges = {one.id: one for one in (*other.ranges, *self.ranges)}
         return replace(self, ranges=tuple(ranges.values()), rewrite=self.rewrite or other.rewrite)
 
     def contradicts(self, other: Self) -> str | None:
-        """What two entries of this commit can't both be right about: a range, or the rewrite. None if they agree."""
+        """The contradiction of two entries of this commit, if any."""
         known = {one.id: one for one in self.ranges}
         for one in other.ranges:
             if one.id in known and _differ(known[one.id], one):
@@ -113,7 +111,7 @@ class JournaledCommit:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, without the column statistics: manifests have those."""
+        """Plain JSON values, without column statistics."""
         return {
             "format": self._format,
             "commit_id": self.commit_id,
@@ -130,7 +128,7 @@ class JournaledCommit:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
+        """Read what `to_json` wrote. Raises RegistryOutdated if a newer archiver wrote it."""
         check_format(value, *COMMIT_FORMATS)
         return cls(
             commit_id=value["commit_id"],
@@ -141,27 +139,26 @@ class JournaledCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledStarts:
-    """The first offsets of partitions, decided before anything of them was staged."""
+    """The first offsets of partitions, decided before staging."""
 
     starts: Mapping[int, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {"format": FORMAT, "starts": {str(partition): start for partition, start in sorted(self.starts.items())}}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. RegistryOutdated where a newer archiver wrote it."""
+        """Read what `to_json` wrote. Raises RegistryOutdated if a newer archiver wrote it."""
         check_format(value)
         return cls(starts={int(partition): int(start) for partition, start in value["starts"].items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
-    """All that a journal knows of a table: ascending schema versions, and the ranges in the table now.
+    """A journal's content: ascending schema versions, and the table's current ranges.
 
-    `account` says by offsets which rows the table must have. `first_offsets` are where partitions begin, by retention.
-    `erased` are spans of offsets that were erased, each with its commit. `holds` are all that were placed.
+    `account` has the expected rows by offset, `first_offsets` the retention, `erased` spans with their commit. `holds`
+    are all ever placed.
     """
 
     schemas: tuple[JournaledSchema, ...] = ()
@@ -186,7 +183,6 @@ class JournalContents:
 def journaled_schemas(
     state: LedgerState, records: Sequence[VersionRecord], *, above: int
 ) -> tuple[JournaledSchema, ...]:
-    """The journal entries of the schema versions above a number."""
     known = {each.version: each for each in records}
     return tuple(
         JournaledSchema(version=each, record=known[each.version], entries=state.entries, last_id=state.last_id)
@@ -218,7 +214,6 @@ def _said(rewrite: Rewrite) -> list[object]:
 
 
 def _slim(file: DataFileInfo) -> DataFileInfo:
-    """A file without what it tells of its records' values: nothing is ever erased from the journal."""
     return replace(
         file,
         column_sizes={},
@@ -258,7 +253,7 @@ def _entry(value: Mapping[str, Any]) -> LedgerEntry:
 
 
 def check_format(value: Mapping[str, Any], *known: int) -> None:
-    """Check that an object has one of the `known` formats, by default the first. RegistryOutdated otherwise."""
+    """Raise RegistryOutdated unless the format is one of `known`, by default the first."""
     if value.get("format") not in (known or (FORMAT,)):
         raise RegistryOutdated(
             "the journal was written by a newer archiver: upgrade this one", found=value.get("format")

@@ -1,8 +1,4 @@
-"""Summaries of a journal: one object with the entries of many commits, in the very bytes that they had alone.
-
-A summary is JSON, so that an archiver that doesn't know it finds its format, and refuses it. Beside the packed entries
-it says how many they are, from which to which, and their hash. Anybody can unpack it (docs/stored-files.md).
-"""
+"""Journal summaries: one object with the unchanged entries of many commits (docs/stored-files.md)."""
 
 from __future__ import annotations
 
@@ -29,40 +25,37 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True, order=True)
 class CommitEntry:
-    """The entry of a commit under its name, in the bytes of its object. It is one line."""
+    """A commit's entry: the one line of its object."""
 
     name: str
     data: bytes
 
     @property
     def commit(self) -> JournaledCommit:
-        """What it says. RegistryOutdated if a newer archiver wrote it; ValueError, KeyError or TypeError if damaged."""
+        """Parse it. Raises RegistryOutdated for a newer archiver's; ValueError, KeyError or TypeError if damaged."""
         return JournaledCommit.from_json(json.loads(self.data))
 
     @property
     def line(self) -> bytes:
-        """The entry's line in a summary."""
         return b"%b %b\n" % (self.name.encode(), self.data)
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSummary:
-    """Entries in the order of their names, each once. A name comes twice where two objects of one commit differ."""
+    """Entries by name, unique. A name comes twice if two objects of one commit differ."""
 
     entries: tuple[CommitEntry, ...]
 
     @classmethod
     def of(cls, entries: Iterable[CommitEntry]) -> Self:
-        """The summary of these entries, of one at least."""
+        """The summary of at least one entry."""
         return cls(tuple(sorted(set(entries))))
 
     @property
     def size(self) -> int:
-        """How many bytes the entries have."""
         return sum(len(each.line) for each in self.entries)
 
     def to_bytes(self) -> bytes:
-        """The summary's object. The same entries give the same bytes."""
         lines = b"".join(each.line for each in self.entries)
         value = {
             "format": SUMMARY_FORMAT,
@@ -77,7 +70,7 @@ class JournalSummary:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_bytes` wrote. ValueError, KeyError or TypeError where it isn't whole."""
+        """Read what `to_bytes` wrote. Raises ValueError, KeyError or TypeError if damaged."""
         size = int(value["bytes"])
         unpacking = zlib.decompressobj(_GZIP)
         try:
@@ -94,9 +87,9 @@ class JournalSummary:
 
 
 def entries_in(name: str, data: bytes) -> Iterator[CommitEntry]:
-    """The entries of commits in a journal's object: it has one, is a summary, or a merged object of an older archiver.
+    """The commit entries in a journal object: an entry, a summary, or a merged object of an older archiver.
 
-    RegistryOutdated where a newer archiver wrote it; ValueError, KeyError or TypeError where it is damaged.
+    Raises RegistryOutdated for a newer archiver's; ValueError, KeyError or TypeError if damaged.
     """
     value = json.loads(data)
     check_format(value, *COMMIT_FORMATS, MERGED_FORMAT, SUMMARY_FORMAT)
@@ -121,5 +114,4 @@ def _is_line(data: bytes) -> bool:
 
 
 def _compact(value: Mapping[str, Any]) -> bytes:
-    """The bytes that an entry's own object has."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,8 +1,4 @@
-"""The values that ingest, the registry and the tables exchange.
-
-All of them are frozen and picklable. `to_json` gives plain JSON values of a value that is stored, `from_json` reads
-them. A range is half open: it covers the offsets from `start_offset` up to, but not including, `end_offset`.
-"""
+"""The frozen, picklable values that ingest, registry and tables exchange. Ranges are half-open."""
 
 from __future__ import annotations
 
@@ -35,27 +31,24 @@ SchemaNumber: TypeAlias = int | UUID
 
 
 class SchemaIdentity(NamedTuple):
-    """A schema of a schema registry. `context` is that of an id, such as `:.team:`; empty for the default and GUIDs."""
+    """A schema of a schema registry. `context` is like `:.team:`, empty for the default and GUIDs."""
 
     number: SchemaNumber
     context: str = ""
 
 
 def new_id() -> str:
-    """Make a new ULID: 26 characters that sort by time of creation. Files, ranges and commits are named by it."""
+    """Make a ULID, which sorts by time: 26 characters. Names files, ranges and commits."""
     return str(ULID())
 
 
 def file_name(path: str) -> str:
-    """The last part of a path.
-
-    The names of our files contain a ULID, so a name identifies its file even after the table was moved.
-    """
+    """The last part of a path, which identifies a file of the archiver even after a move: it has a ULID."""
     return path.rpartition("/")[2]
 
 
 def ulid_in(path: str) -> str | None:
-    """The ULID at the end of the name of one of our files. None where the name has none."""
+    """The ULID at the end of a file name, if any."""
     stem = file_name(path).rpartition(".")[0]
     name = stem[-_ULID:].upper()
     return name if len(name) == _ULID and name.isalnum() else None
@@ -76,12 +69,6 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
-    """A topic that the registry knows, and its table.
-
-    `id` is the registry's own number. `topic_id` is Kafka's id, None where the brokers give none. `table` is a dotted
-    name.
-    """
-
     id: int
     cluster_id: str
     topic: str
@@ -89,19 +76,17 @@ class TopicRow:
     table: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self) | {"topic_id": str(self.topic_id) if self.topic_id else None}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         topic_id = value["topic_id"]
         return cls(**{**value, "topic_id": UUID(topic_id) if topic_id else None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionOffset:
-    """How far a partition is archived: the next offset to archive, and the last leader epoch seen (-1: none)."""
+    """The next offset to archive, and the last leader epoch (-1: none)."""
 
     next_offset: int
     leader_epoch: int = -1
@@ -113,17 +98,12 @@ FIRST_FORMAT: Final = "parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileInfo:
-    """A finished data file as Iceberg's manifests describe it. The maps go from field id to value.
+    """A data file as Iceberg's manifests describe it. Maps are by field id.
 
-    `format` is Iceberg's name of the file's format. JSON without it, as older archivers wrote it, means `FIRST_FORMAT`.
-    `partition_value` counts hours, days or months since 1970, according to the partition transform. `partitioned_by`
-    names the transform and the field id that `partition_value` belongs to, such as `day(13)`; it is None for old files.
-    In a table that is partitioned by columns it names them all, and `partition_values` has a value for each.
-    `raw_values` is the number of values that are kept whole in `__raw__` because their columns can't reproduce the
-    bytes. Bounds are in Iceberg's single-value serialization. Timestamps are Kafka's, in ms; None where no record has
-    one. `digest` is the digest of the records (docs/digest.md), None for files that are older than digests.
-    `recognition` says how well the schema fitted, None where that wasn't counted. `is_sorted` says that the writer saw
-    all rows in the order of (partition, offset). Neither is part of the JSON.
+    `partition_value` counts hours, days or months since 1970, for `partitioned_by`, such as `day(13)` (None for old
+    files). With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in
+    `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for
+    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset); neither is in the JSON.
     """
 
     path: str
@@ -149,13 +129,13 @@ class DataFileInfo:
 
     @property
     def partition(self) -> PartitionTuple | None:
-        """The file's partition in a table that is partitioned by columns. None in one partitioned by time alone."""
+        """The file's partition by columns, None if by time alone."""
         if self.partition_values is None or self.partitioned_by is None:
             return None
         return PartitionTuple(self.partitioned_by, self.partition_values)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. Field ids become strings, bounds base64, and the first format is not named."""
+        """Plain JSON values: field ids as strings, bounds as base64, without the first format."""
         return {
             "path": self.path,
             "size_bytes": self.size_bytes,
@@ -195,7 +175,6 @@ _BOUNDS = ("lower_bounds", "upper_bounds")
 
 
 def file_json(file: DataFileInfo) -> dict[str, Any]:
-    """A file's JSON as `file`, and beside it its `recognition` where that was counted."""
     counted = {} if file.recognition is None else {"recognition": file.recognition.to_json()}
     return {"file": file.to_json(), **counted}
 
@@ -206,7 +185,7 @@ def file_from_json(value: Mapping[str, Any]) -> DataFileInfo:
 
 
 def recognized(file: DataFileInfo, counts: Mapping[str, Any] | None) -> DataFileInfo:
-    """The file with the counts of its recognition, from their JSON. None where it wasn't counted."""
+    """The file with counts from JSON, None if not counted."""
     return file if counts is None else replace(file, recognition=Recognition.from_json(counts))
 
 
@@ -216,13 +195,10 @@ NO_DETAILS: Mapping[str, Any] = {**{name: {} for name in (*_COUNTS, *_BOUNDS)}, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedRange:
-    """A translated range of one partition: the value that goes from translation to commit.
+    """A range of one partition, from translation to commit.
 
-    `id` is a ULID. The `files` together hold all records of the range and no record of another range. One commit adds
-    all of them to the table, or none. There are no files where no record in the range survived (control batches,
-    aborted transactions, compaction); such a range still advances the offsets. `leader_epoch` is the last one seen in
-    the range, -1 for none. `lost` says that the log no longer had these offsets when they were to be archived, and that
-    an operator accepted it.
+    The `files` hold exactly its records, and are committed together; none without surviving records. `leader_epoch` is
+    the last one, -1 for none. `lost` offsets were missing in the log, and accepted.
     """
 
     id: str
@@ -243,12 +219,11 @@ class TranslatedRange:
 
     @property
     def span(self) -> str:
-        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
     def file(self) -> DataFileInfo | None:
-        """The file of a range that has one at most; ValueError where it has several."""
+        """The only file, if any. Raises ValueError for several."""
         if len(self.files) > 1:
             msg = f"{self.topic}/{self.partition} {self.span} is in {len(self.files)} files"
             raise ValueError(msg)
@@ -256,16 +231,14 @@ class TranslatedRange:
 
     @property
     def rows(self) -> int:
-        """How many records the files of the range hold."""
         return sum(file.rows for file in self.files)
 
     @property
     def digest(self) -> str | None:
-        """The digest of the range's records: the sum of its files' digests. None where a file has none."""
+        """The sum of its files' digests, None if one is missing."""
         return add_digests(file.digest for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         counted = [file.recognition and file.recognition.to_json() for file in self.files]
         if any(each is not None for each in counted):
@@ -276,7 +249,6 @@ class TranslatedRange:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         found = value["files"] if "files" in value else filter(None, (value["file"],))
         counted = chain(value.get("recognition", ()), repeat(None))
         described = zip(map(DataFileInfo.from_json, found), counted, strict=False)
@@ -299,7 +271,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """The answer of the fence: accepted ranges, and rejected ones, whose offsets don't continue their partition."""
+    """The fence's answer: accepted ranges, and those that don't continue their partition."""
 
     accepted: tuple[TranslatedRange, ...]
     rejected: tuple[TranslatedRange, ...]
@@ -307,7 +279,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCount:
-    """How many ranges of a topic are in one state, with how many files, and the rows and bytes of these."""
+    """Ranges, files, rows and bytes in one state."""
 
     ranges: int
     rows: int
@@ -317,8 +289,6 @@ class StateCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRecord:
-    """A schema version: when it was created (UTC), its fingerprint, and what it changed."""
-
     version: int
     created: datetime
     fingerprint: str

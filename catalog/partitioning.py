@@ -1,7 +1,6 @@
-"""How a table is partitioned, as plain values: the terms that a configuration names, and the columns of a table's spec.
+"""Partitioning as plain values.
 
-A transform is written as Iceberg's metadata write it: `identity`, `bucket[16]`, `truncate[4]`, `year` to `hour`. A
-partition value is kept as Iceberg's single-value serialization, so no type gets lost on the way.
+Transforms as in Iceberg's metadata: `identity`, `bucket[16]`, `truncate[4]`, `year` to `hour`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _EXAMPLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionTerm:
-    """One term of `partition_by`. `source` is the dotted name of a column, None for the ingest timestamp."""
+    """A term of `partition_by`. `source` is a dotted column, None for the ingest timestamp."""
 
     transform: str
     source: str | None
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Read `day`, `val.region`, `bucket(16, key.__raw__)`. ValueError says what is wrong."""
+        """Parse `day`, `val.region`, `bucket(16, key.__raw__)`. Raises ValueError."""
         bare = text.strip()
         if bare in TIMES:
             return cls(bare, None)
@@ -69,7 +68,7 @@ def _is_column(text: str) -> bool:
 
 
 def terms_of(texts: Sequence[str]) -> tuple[PartitionTerm, ...]:
-    """Read the terms of a configuration. ValueError where one is wrong, or comes twice."""
+    """Parse configured terms. Raises ValueError for wrong or repeated ones."""
     if not 1 <= len(texts) <= MOST_COLUMNS:
         raise ValueError(f"give one to {MOST_COLUMNS} partitions: {_EXAMPLES}")
     found = tuple(PartitionTerm.of(text) for text in texts)
@@ -80,58 +79,50 @@ def terms_of(texts: Sequence[str]) -> tuple[PartitionTerm, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """One field of a table's partition spec: the transform of the column with the field id `source_id`."""
-
     name: str
     transform: str
     source_id: int
 
     @property
     def by(self) -> str:
-        """The transform and the source, as staged files keep them: `day(13)`."""
         return f"{self.transform}({self.source_id})"
 
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """The fields of a table's partition spec, in order. `ingest_ids` are the field ids of the ingest timestamp."""
+    """The fields of a partition spec. `ingest_ids` are the field ids of the ingest timestamp."""
 
     columns: tuple[PartitionColumn, ...]
     ingest_ids: frozenset[int]
 
     @property
     def by(self) -> str:
-        """All transforms and sources as text: `day(13), bucket[16](5)`."""
         return ", ".join(each.by for each in self.columns)
 
     @property
     def time(self) -> PartitionColumn | None:
-        """The first time partition of the ingest timestamp. None where there is none."""
+        """The first time partition of the ingest timestamp, if any."""
         return next((each for each in self.columns if self.is_ingest_time(each)), None)
 
     @property
     def is_time_alone(self) -> bool:
-        """Whether a time partition of the ingest timestamp is all there is."""
         return len(self.columns) == 1 and self.time is not None
 
     def is_ingest_time(self, column: PartitionColumn) -> bool:
-        """Whether the column is a time partition of the ingest timestamp."""
         return column.source_id in self.ingest_ids and column.transform in TIMES
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionTuple:
-    """The partition that a file belongs to: what it is partitioned `by`, and a value for each column, None for null."""
+    """A file's partition: the spec's `by`, and values by column, None for null."""
 
     by: str
     values: tuple[bytes | None, ...]
 
 
 def values_to_json(values: tuple[bytes | None, ...]) -> list[str | None]:
-    """Partition values as plain JSON values."""
     return [None if each is None else b64encode(each).decode("ascii") for each in values]
 
 
 def values_from_json(values: Sequence[str | None]) -> tuple[bytes | None, ...]:
-    """Read what `values_to_json` wrote."""
     return tuple(None if each is None else b64decode(each) for each in values)

@@ -1,6 +1,6 @@
-"""How well the schema fitted a file's keys and values, as files, registry and journal keep it: counts that add up.
+"""How well the schema fitted a file: counts that add up.
 
-JSON of files has no key for it, because older archivers take no key that they don't know. It lies beside a file's JSON.
+In JSON beside the file's: older archivers refuse unknown keys in it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 
 class Doubt(StrEnum):
-    """Why a schema is hardly the one that its values were written with."""
+    """Why a schema is hardly right for its values."""
 
     FAILED = "most values can't be decoded"
     BLANK = "the schema knows no field of most values"
@@ -21,12 +21,10 @@ class Doubt(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The counts of the keys, or of the values, that have a schema.
+    """Counts of keys or values with a schema.
 
-    `values` are those that aren't null, with `size_bytes` in all. Of these, `failed` couldn't be decoded, and `raw` are
-    kept whole in `__raw__` (of keys, which always are, none is counted). `unknown` have fields that the schema doesn't
-    know, with `unknown_bytes` in all. `blank` are those of which it knows no field at all. `unapproved` are kept raw
-    because they fit only a schema change that waits for approval; they aren't part of `failed`.
+    Of non-null `values`, `failed` couldn't be decoded, `raw` are kept in `__raw__` (none for keys), `unknown` have
+    unknown fields, `blank` only such. `unapproved` are raw until a schema change is approved, and not `failed`.
     """
 
     values: int = 0
@@ -42,29 +40,28 @@ class Fit:
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
 
     def share(self, count: int) -> float:
-        """The share of the values that `count` is, between 0 and 1."""
         return count / self.values if self.values else 0.0
 
     @property
     def byte_share(self) -> float:
-        """The share of bytes that belong to fields that the schema doesn't know."""
+        """The share of bytes in unknown fields."""
         return self.unknown_bytes / self.size_bytes if self.size_bytes else 0.0
 
     @property
     def doubt(self) -> Doubt | None:
-        """What is unlikely about the counts, the worst of it; None if they may well be right."""
+        """The worst doubt, if any."""
         for count, doubt in ((self.failed, Doubt.FAILED), (self.blank, Doubt.BLANK), (self.unknown, Doubt.UNKNOWN)):
             if 2 * count > self.values:
                 return doubt
         return None
 
     def to_json(self) -> dict[str, int]:
-        """Plain JSON values: the counts that aren't 0."""
+        """The nonzero counts as JSON."""
         return {name: count for name in _COUNTS if (count := getattr(self, name))}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Counts that newer archivers added are left out."""
+        """Read what `to_json` wrote. Unknown counts of newer archivers are dropped."""
         return cls(**{name: int(value.get(name, 0)) for name in _COUNTS})
 
 
@@ -73,7 +70,7 @@ _COUNTS = tuple(each.name for each in fields(Fit))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognition:
-    """How well the schemas fitted keys and values. A part without a schema has no counts."""
+    """The fit of keys and values, without counts for parts without a schema."""
 
     key: Fit = field(default_factory=Fit)
     value: Fit = field(default_factory=Fit)
@@ -83,14 +80,12 @@ class Recognition:
 
     @property
     def parts(self) -> dict[str, Fit]:
-        """The parts that have a schema, `key` and `value`."""
+        """`key` and `value`, if they have a schema."""
         return {name: fit for name, fit in (("key", self.key), ("value", self.value)) if fit.values}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {name: fit.to_json() for name, fit in self.parts.items()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         return cls(**{name: Fit.from_json(value[name]) for name in ("key", "value") if name in value})

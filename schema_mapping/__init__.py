@@ -1,10 +1,7 @@
-"""Schemas and values: turns schemas into columns with stable field ids, and values into rows and back.
+"""Schemas to columns with stable field ids, and values to rows and back. Without I/O.
 
-What belongs here: the seam of value formats (`value_format`, `formats`), what all formats share (`columns`), one
-package for each format (`avro`, `protobuf`), and the rows of a data file (`row`). What doesn't: I/O; Kafka, tables
-and the registry are the business of `archiver` and `catalog`.
-
-A name is imported when it is first used: whoever needs only the errors loads neither Arrow nor pyiceberg.
+Value formats (`value_format`, `formats`), shared columns (`columns`), a package per format, and rows of data files
+(`row`). Names are imported at first use: errors need no Arrow.
 """
 
 from __future__ import annotations

@@ -17,11 +17,9 @@ from schema_mapping.secrets import without_secrets
 
 
 class ContextError(Exception):
-    """An error written for the person who reads it: what went wrong, where, and what to do.
+    """An error for the person who reads it: what, where, and what to do.
 
-    `context` holds the places (topic, partition, offset, file, key) as keywords; they are printed after the message.
-    `retryable` says whether the same call may succeed later although nobody changes anything. Secrets in URIs are left
-    out, also those in messages of other libraries.
+    `context` is printed after the message. `retryable`: the same call may succeed later. Secrets in URIs are removed.
     """
 
     retryable: ClassVar[bool] = False
@@ -40,7 +38,7 @@ class ContextError(Exception):
         return f"{self.message} [{where}]"
 
     def placed(self, **context: Any) -> Self:
-        """Add where it happened, as far as the error doesn't say so itself; return it."""
+        """Add missing context, and return the error."""
         self.context = {**context, **self.context}
         return self
 
@@ -53,24 +51,24 @@ def _rebuild(kind: type[ContextError], message: str, context: dict[str, Any]) ->
 
 
 class SchemaMappingError(ContextError):
-    """Base class of the errors of `schema_mapping`. Bad payloads never raise: they get a code in `__err__`."""
+    """Base class of `schema_mapping`'s errors. Bad payloads get a code in `__err__` instead."""
 
 
 class DescriptorError(SchemaMappingError):
-    """A schema can't be read, or doesn't hold the message that was asked for."""
+    """The schema can't be read, or lacks the requested message."""
 
 
 class MappingOptionsError(SchemaMappingError):
-    """The limits given are outside what a mapping allows."""
+    """The limits are outside what a mapping allows."""
 
 
 class EvolutionError(SchemaMappingError):
-    """The ledger can't take a schema change, or a history of changes contradicts itself."""
+    """The ledger can't take a schema change, or its history contradicts itself."""
 
 
 class KernelError(SchemaMappingError):
-    """Rows or values given to the kernel don't fit the mapping."""
+    """Rows or values don't fit the mapping."""
 
 
 class RowsTooLargeError(KernelError):
-    """The values together need more than 2 GiB of one column: the caller must split them."""
+    """The values together exceed 2 GiB of one column: split them."""

@@ -1,7 +1,6 @@
-"""Assigns field ids: takes a table's ledger and a topic's schemas, and gives the next ledger, mapping and table schema.
+"""Assigns field ids: from ledger and schemas to the next ledger, mapping and table schema.
 
-All functions are pure and deterministic; the catalog stores the state under a row lock. Rules:
-docs/schema-evolution.md.
+Pure and deterministic; the catalog serializes calls. Rules: docs/schema-evolution.md.
 """
 
 from __future__ import annotations
@@ -39,11 +38,10 @@ __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The result of `assign`: the new ledger, the mapping of rows, and the table's schema.
+    """The result of `assign`. `is_new`: this call made `version`.
 
-    `iceberg_schema` is the schema of the whole table, whatever the version. If the fingerprint was seen before,
-    `version` and `row` are the old ones, `changes` is empty, and `iceberg_schema` is the newest version's with all
-    columns that `row` writes. `is_new` says that `version` was made by this call.
+    For a known fingerprint, `version` and `row` are the old ones, and `iceberg_schema` is the newest version's with all
+    columns that `row` writes.
     """
 
     state: LedgerState
@@ -64,11 +62,10 @@ def assign(
     partition_source: PartitionSource = "nested",
     now: datetime | None = None,
 ) -> Assignment:
-    """Assigns columns to a topic's key and value; None stands for a format without a schema.
+    """Assign columns to key and value (None: no schema), with ids above `state.last_id`.
 
-    New ids start above `state.last_id` (see `LedgerState.at_least`). With `now`, a request for a fingerprint that was
-    seen before is counted; the schema becomes a new version once it has returned for good (`has_returned`). Raises
-    DescriptorError for a schema that can't be read or has more fields than a table takes.
+    With `now`, requests for known fingerprints are counted, until the version has returned (`has_returned`). Raises
+    DescriptorError for an unreadable or too large schema.
     """
     options = options or MappingOptions()
     declared: dict[Root, DeclaredSchema | None] = {"key": key, "val": value}
@@ -116,7 +113,6 @@ def assign(
 
 
 def assignment_in_force(state: LedgerState) -> Assignment:
-    """Return the assignment of the version in force. The ledger has a version."""
     assert state.in_force is not None
     return _unchanged(state, state.in_force)
 
@@ -134,7 +130,6 @@ def _unchanged(state: LedgerState, seen: SchemaVersion) -> Assignment:
 
 @lru_cache(maxsize=_KEPT)
 def _schema_seen(entries: tuple[LedgerEntry, ...], newest: str, seen: str) -> Schema:
-    """The table's schema where a version that was seen before is written. Tables with the same columns share it."""
     written = row_mapping_from_text(seen).column_ids
     return ledger_schema(entries, row_mapping_from_text(newest), written=written)
 
@@ -145,7 +140,7 @@ def row_fingerprint(
     partition_source: PartitionSource,
     envelopes: Mapping[Root, bytes | None],
 ) -> str:
-    """SHA-256, in hex, over the facts of both schemas, the options, and the envelopes that a replay may add."""
+    """SHA-256 of both schemas, options, and envelopes that a replay may add."""
     facts = {root: schema.fingerprint() for root, schema in schemas.items()}
     added = {root: envelope.hex() for root, envelope in envelopes.items() if envelope is not None}
     text = json.dumps([facts, options.to_json(), partition_source, *([added] if added else [])], sort_keys=True)
@@ -153,10 +148,7 @@ def row_fingerprint(
 
 
 def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping, *, written: Container[int] = ()) -> Schema:
-    """The table's schema: all columns of the ledger, under the newest version's options.
-
-    The columns in `written` are part of it even if the options drop removed columns.
-    """
+    """Return the table's schema: all columns by the newest options, and `written` ones."""
     keep = newest.options.keep_removed
     key, val = (ledger_field(root, entries, keep_removed=keep, written=written) for root in ROOTS)
     return table_schema(key, val, newest.partition_source)

@@ -1,7 +1,4 @@
-"""The known formats of keys and values, by name: Avro, Protobuf (two), raw bytes, and registered ones.
-
-Formats of this package are imported when the first one asks for them: topics without schemas need no Protobuf.
-"""
+"""The formats of keys and values, by name. Imported at first use."""
 
 from __future__ import annotations
 
@@ -30,10 +27,9 @@ _REGISTERED: Final[dict[str, ValueFormat]] = {}
 
 
 def register(format_: ValueFormat) -> None:
-    """Registers a format in this process.
+    """Register a format, in every process that unpickles its mappings.
 
-    A process that unpickles the format's mappings must register it, too: call this in the format's module. Registering
-    an equal format again does nothing. Raises ValueError if another format has the name.
+    Idempotent. Raises ValueError if another format has the name.
     """
     found = _ours(format_.name) or _REGISTERED.setdefault(format_.name, format_)
     if found != format_:
@@ -41,7 +37,7 @@ def register(format_: ValueFormat) -> None:
 
 
 def format_called(name: str) -> ValueFormat:
-    """The format with this name. Raises DescriptorError, which lists the known names, if there is none."""
+    """Raise DescriptorError, with the known names, if there is none."""
     found = _ours(name) or _REGISTERED.get(name)
     if found is None:
         raise DescriptorError(
@@ -52,7 +48,7 @@ def format_called(name: str) -> ValueFormat:
 
 
 def load_formats() -> None:
-    """Load the formats of this package with what encodes them, so that the first values don't wait for it."""
+    """Load formats and their encoders ahead of the first values."""
     for name in _OURS:
         format_called(name).load_encoder()
 
@@ -66,5 +62,5 @@ def _ours(name: str) -> ValueFormat | None:
 
 
 def mapping_from_json(data: Mapping[str, Any]) -> ValueMapping:
-    """Reads a mapping back from its `to_json`. Raises DescriptorError if its format isn't known."""
+    """Raise DescriptorError for an unknown format."""
     return format_called(data.get("format", UNNAMED)).mapping(data)

@@ -1,8 +1,7 @@
-"""Rebuilds a table's ledger of field ids from the mappings of its schema versions.
+"""Rebuilds a ledger from its versions' mappings.
 
-Ids are assigned deterministically. So assigning the versions in their order gives the original ledger again, and each
-step is compared with the mapping that was kept. Mappings hold neither comments nor the column names that later versions
-changed; apart from these, a ledger that mappings can't give is refused.
+Assignment is deterministic, so each step must match the kept mapping. Only comments and later names may be lost; else
+it is refused.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def rebuild_ledger(mappings: Iterable[RowMapping]) -> LedgerState:
-    """The ledger after these versions. Raises EvolutionError, naming the version, if the ids come out differently.
+    """Raise EvolutionError, naming the version, if ids come out differently.
 
-    A version that is missing in between keeps its number, and nothing else.
+    A missing version keeps only its number.
     """
     state = LedgerState()
     for row in sorted(mappings, key=lambda each: each.schema_version):
@@ -63,7 +62,6 @@ def _assigned(state: LedgerState, row: RowMapping) -> Assignment:
 
 
 def _up_to(state: LedgerState, row: RowMapping) -> LedgerState:
-    """The same ledger, versions below `row`'s that nobody knows filled with its neighbours'."""
     lost = tuple(
         SchemaVersion(version=number, fingerprint=f"lost-{number}", mapping=row.text)
         for number in range(state.newest + 1, row.schema_version)

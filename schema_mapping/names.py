@@ -1,7 +1,4 @@
-"""Names of the columns that the archiver adds to a message's own, and the reserved steps of column paths.
-
-A message field never gets a name of `RESERVED`. Table layout: docs/concepts.md.
-"""
+"""Names of the archiver's added columns, and reserved steps. Fields never get names of `RESERVED`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Describes a table's columns as a tree for people: id, type, source field, versions, and which structs are cut.
+"""A table's columns as a tree for people, from the ledger alone.
 
-It is made from the ledger alone, so it needs neither the table nor Kafka. It leaves out the columns that are the same
-in every table (`headers`, `kafka`).
+Without the columns of every table (`headers`, `kafka`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ICEBERG_NAMES: Final[dict[str, str]] = {ColumnType.UINT: "int", ColumnType.CUT: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedOutline:
-    """A field that the schema excludes from the columns: its bytes are in its message's `__unrecognized__`."""
+    """A field that the schema excludes."""
 
     number: int
     source_name: str
@@ -34,13 +33,11 @@ class ExcludedOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOutline:
-    """One column. `number`, `source_name` and `protobuf` describe its field; they are None for a column that we add.
+    """One column. Field values are None for added columns.
 
-    `protobuf` is the type that the schema declares, in the words of its format. `number` is None for a field that its
-    format knows by name, and for one of several message types of a key or value; the `source_name` of such a type is
-    its full name. An extension's `source_name` is its full name in brackets. `since` and `removed` are schema versions;
-    `dropped` says that a removed column has left the table. `cut` is the reason why a message is kept whole in
-    `__unrecognized__`; `excluded` are the message's fields without a column.
+    `protobuf` is the declared type. `number` is None for fields by name, and for a value's types. `since` and `removed`
+    are versions; `dropped`: a removed column left the table. `cut` is the reason; `excluded` are fields without
+    columns.
     """
 
     name: str
@@ -60,10 +57,7 @@ class ColumnOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootOutline:
-    """The columns of a key or value.
-
-    `message` is the name of its message type: None without a schema, joined by | if there are several.
-    """
+    """`message` is None without a schema; several names are joined by |."""
 
     name: Root
     field_id: int
@@ -74,18 +68,17 @@ class RootOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """All columns of a table that have ids from the ledger, as of the newest schema version."""
+    """The ledger's columns as of the newest version."""
 
     version: int
     roots: tuple[RootOutline, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of the tree."""
         return asdict(self)
 
 
 def outline(state: LedgerState) -> Outline:
-    """The outline of a ledger that has at least one schema version."""
+    """The ledger must have a version."""
     newest = state.versions[-1]
     row = row_mapping_from_text(newest.mapping)
     mappings: dict[Root, ValueMapping] = {"key": row.key, "val": row.value}
@@ -95,7 +88,7 @@ def outline(state: LedgerState) -> Outline:
 
 
 def type_name(kind: str) -> str:
-    """The name that Iceberg has for a column's type."""
+    """Return Iceberg's name of the type."""
     return ICEBERG_NAMES.get(kind, str(kind))
 
 

@@ -1,4 +1,4 @@
-"""The format of keys and values without a schema: all bytes go to `__raw__`, the only column."""
+"""Keys and values without a schema: `__raw__` is the only column."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RAW_FORMAT: Final = "raw"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMapping:
-    """The mapping of a key or value without a schema: a struct with only `__raw__`, which is always set."""
+    """A struct with only `__raw__`, which is always set."""
 
     raw_id: int
     fingerprint: str = field(default=RAW_FORMAT, init=False)
@@ -34,42 +34,34 @@ class RawMapping:
 
     @property
     def options(self) -> MappingOptions | None:
-        """None: raw bytes have no options."""
         return None
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Empty: raw bytes have no message type."""
         return ()
 
     @property
     def cuts(self) -> tuple[CutStruct, ...]:
-        """Empty: no struct can be cut."""
         return ()
 
     @property
     def takes_dictionaries(self) -> bool:
-        """False: there are no texts."""
         return False
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """The field id of `__raw__`."""
         return frozenset((self.raw_id,))
 
     @property
     def unknown_ids(self) -> frozenset[int]:
-        """Empty: nothing is unknown where nothing is declared."""
         return frozenset()
 
     @property
     def arrow_type(self) -> pa.StructType:
-        """The Arrow struct of decoded rows, with its field id."""
         return _struct(self.raw_id)
 
     @property
     def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with its field id."""
         from schema_mapping.columns.iceberg import iceberg_struct
 
         return iceberg_struct(self.arrow_type)
@@ -81,27 +73,22 @@ class RawMapping:
         which: Places | None = None,  # noqa: ARG002 - raw bytes are no message
         prefix_lengths: Lengths | None = None,  # noqa: ARG002 - an envelope is raw bytes, too
     ) -> pa.StructArray:
-        """Wraps values as rows, with their envelopes; a null value is a null row."""
         return _by_chunk(values, self._wrap, self.arrow_type)
 
     def encode(self, rows: pa.StructArray | pa.ChunkedArray) -> pa.BinaryArray:
-        """Gives back the values that `rows` were decoded from."""
         return _by_chunk(rows, lambda chunk: chunk.flatten()[chunk.type.get_field_index(names.RAW)], pa.binary())
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `RawValueFormat` makes an equal mapping."""
         return {"format": RAW_FORMAT, "raw_id": self.raw_id}
 
     def schema(self, envelope: bytes | None) -> DeclaredSchema | None:  # noqa: ARG002 - there is nothing to put it before
-        """None: there is no schema."""
         return None
 
     def declared(self, path: Path) -> DeclaredField:
-        """Raises KeyError: there are no fields."""
+        """Raise KeyError: there are no fields."""
         raise KeyError(path)
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:  # noqa: ARG002 - there are no fields
-        """Empty: there are no fields."""
         return ()
 
     def _wrap(self, values: pa.BinaryArray) -> pa.StructArray:
@@ -115,20 +102,16 @@ def _struct(raw_id: int) -> pa.StructType:
 
 
 class RawValueFormat:
-    """The format of raw bytes: it reads mappings back, and never a schema."""
-
     name = RAW_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Raises DescriptorError: raw keys and values have no schema."""
+        """Raise DescriptorError: raw keys and values have no schema."""
         raise DescriptorError("raw keys and values have no schema: give None", root=root)
 
     def mapping(self, data: Mapping[str, Any]) -> RawMapping:
-        """Reads a mapping back from its `to_json`."""
         return RawMapping(raw_id=data["raw_id"])
 
-    def load_encoder(self) -> None:
-        """Nothing: raw bytes are encoded by Arrow alone."""
+    def load_encoder(self) -> None: ...
 
 
 RAW: Final = RawValueFormat()

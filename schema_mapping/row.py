@@ -1,7 +1,6 @@
-"""The columns of a data file: what one schema version writes, and what a replay needs to read it back.
+"""The columns of a data file, as one schema version writes them.
 
-`RowMapping.to_json` is kept in the file's footer, the registry and the journal. So a replay of an old file works
-however the schema has changed since.
+`RowMapping.to_json` is kept in footers, registry and journal, so old files stay readable.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from schema_mapping.formats import mapping_from_json
 from schema_mapping.value_format import DeclaredSchema, ValueMapping
 
 PartitionSource: TypeAlias = Literal["nested", "flat"]
-"""Where the table is partitioned by: the field in `kafka`, or its copy at the top."""
+"""The column that the table is partitioned by: the field in `kafka`, or its copy at the top."""
 
 FORMAT: Final = 1
 
@@ -32,11 +31,9 @@ _ENVELOPES: Final = ("key_envelope", "value_envelope")
 
 @dataclass(frozen=True, kw_only=True)
 class RowMapping:
-    """How a record becomes a row: the mappings of key and value, and their schema version.
+    """How a record becomes a row. `partition_source` "flat": the table copies `kafka.ingest_timestamp` to the top.
 
-    `partition_source` is "flat" if the table has a top-level copy of `kafka.ingest_timestamp`. `key_envelope` and
-    `value_envelope` are put before messages that were written without an envelope when a replay is coerced; None means
-    that none may be added.
+    Envelopes are for messages without one in a coerced replay; None: add none.
     """
 
     key: ValueMapping
@@ -48,7 +45,6 @@ class RowMapping:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of a data file; every field has its id."""
         return pa.schema(
             table_fields(
                 arrow_field(names.KEY, self.key.arrow_type, KEY_ID),
@@ -59,26 +55,24 @@ class RowMapping:
 
     @property
     def key_schema(self) -> DeclaredSchema | None:
-        """The key's schema with its envelope; None if keys have no schema."""
+        """The schema with its envelope; None if keys have none."""
         return self.key.schema(self.key_envelope)
 
     @property
     def value_schema(self) -> DeclaredSchema | None:
-        """The value's schema with its envelope; None if values have no schema."""
+        """The schema with its envelope; None if values have none."""
         return self.value.schema(self.value_envelope)
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns of key and value that rows write."""
         return self.key.column_ids | self.value.column_ids
 
     @property
     def options(self) -> MappingOptions:
-        """The options that key and value were mapped with."""
         return self.value.options or self.key.options or MappingOptions()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object with all that makes the mapping: descriptors, ids, options, version, envelopes if any."""
+        """All that makes the mapping: descriptors, ids, options, version, envelopes."""
         envelopes = {name: getattr(self, name) for name in _ENVELOPES if getattr(self, name) is not None}
         return {
             "format": FORMAT,
@@ -91,27 +85,22 @@ class RowMapping:
 
     @property
     def text(self) -> str:
-        """The JSON object as compact text, as footers, the registry and the journal keep it."""
+        """Compact JSON, as in footers, registry and journal."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
 
 def row_mapping_from_text(text: str) -> RowMapping:
-    """Reads a mapping back from its `text`. Raises what `row_mapping_from_json` raises."""
+    """Raise what `row_mapping_from_json` raises."""
     return row_mapping_from_json(json.loads(text))
 
 
 def part_formats(text: str) -> dict[str, str]:
-    """The formats of `key` and `value` in a mapping's `text`."""
     data = json.loads(text)
     return {part: str(data[part]["format"]) for part in ("key", "value")}
 
 
 def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
-    """Reads a mapping back from its `to_json`.
-
-    Raises DescriptorError if the data were written in a newer form than this code knows, or if a value format isn't
-    known.
-    """
+    """Parse `to_json`. Raises DescriptorError for a newer form or an unknown value format."""
     if data.get("format") != FORMAT:
         raise DescriptorError("a row mapping written by a newer archiver; upgrade this one", format=data.get("format"))
     return RowMapping(
@@ -124,11 +113,9 @@ def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
 
 
 def table_fields(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> list[pa.Field]:
-    """The columns of a table or file, in order."""
     flat = [FLAT_INGEST_FIELD] if partition_source == "flat" else []
     return [key, val, HEADERS_FIELD, KAFKA_FIELD, *flat]
 
 
 def table_schema(key: pa.Field, val: pa.Field, partition_source: PartitionSource) -> Schema:
-    """The Iceberg schema of a table with these columns."""
     return Schema(*(iceberg_field(field) for field in table_fields(key, val, partition_source)))

@@ -1,4 +1,4 @@
-"""Removes the secrets of URIs from texts that people read."""
+"""Removes secrets from URIs in texts for people."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PARAMETER: Final = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """The text without the secrets of its URIs: no user and password, no value of a secret parameter.
+    """Remove user, password and secret parameters of URIs.
 
-    `container@account` in the URI of an object stays: it names a place.
+    `container@account` in an object's URI stays.
     """
     if "://" not in text and "?" not in text:
         return text

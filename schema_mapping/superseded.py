@@ -1,4 +1,4 @@
-"""Columns whose type changed: which column took the place of an older one, and whether old values can be cast to it."""
+"""Columns that replaced older ones after a change of type."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ _SIGNED: Final = frozenset({"int32", "sint32", "sfixed32", "int64", "sint64", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Superseded:
-    """The column, by its field id, that took the place of an older one. `is_castable`: no old value is lost in it."""
+    """`by` is a field id. `is_castable`: no old value is lost."""
 
     by: int
     is_castable: bool
 
 
 def superseded_columns(state: LedgerState) -> dict[int, Superseded]:
-    """Return the older generations of live columns, by field id."""
     live = {(entry.root, entry.path): entry for entry in state.entries if entry.state is ColumnState.LIVE}
     older: dict[int, Superseded] = {}
     for entry in state.entries:
@@ -43,7 +42,6 @@ def superseded_columns(state: LedgerState) -> dict[int, Superseded]:
 
 
 def _is_signed(entry: LedgerEntry, state: LedgerState) -> bool:
-    """Whether every version that wrote the column declared a signed number."""
     words = set()
     for version in state.versions:
         if version.version < entry.since_version:

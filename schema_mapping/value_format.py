@@ -1,7 +1,7 @@
-"""The protocols of a value format: it turns schemas into columns, and bytes into rows and back.
+"""The protocols of a value format.
 
-A format has a name, and `formats` looks it up by that name. It reads schemas (`DeclaredSchema` to `ValueSchema`),
-compiles them to mappings with a ledger's ids (`ValueMapping`), and reads mappings back from their JSON.
+A format reads schemas (`DeclaredSchema` to `ValueSchema`), compiles them with a ledger's ids to a `ValueMapping`, and
+reads mappings from JSON.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ SHOWN_FIELDS: Final = ("type", "json", "reason")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredField:
-    """A field as its schema declares it: its name and type, in the format's own words.
-
-    `is_enum` says that its column has names, which other versions of the schema may give to other values.
-    """
+    """Name and type in the format's words. `is_enum`: other versions may give its names to other values."""
 
     name: str
     type: str
@@ -49,7 +46,7 @@ class DeclaredField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedField:
-    """A field that its schema excludes from the columns. `number` is 0 if the format has none."""
+    """A field without a column. `number` is 0 if the format has none."""
 
     number: int
     name: str
@@ -57,143 +54,118 @@ class ExcludedField:
 
 
 class DeclaredSchema(Protocol):
-    """A schema as it is handed around before it is read: a value that pickles, compares, and is complete."""
+    """A complete schema before it is read. Picklable and comparable."""
 
     @property
-    def format(self) -> str:
-        """The name of the format that reads this schema."""
+    def format(self) -> str: ...
 
     @property
-    def messages(self) -> tuple[str, ...]:
-        """The names of the types that a value may have, as its mapping has them."""
+    def messages(self) -> tuple[str, ...]: ...
 
     @property
     def envelope(self) -> bytes | None:
-        """The bytes that a coerced replay puts before values without an envelope; None if it may add none."""
+        """What a coerced replay adds to values without an envelope; None: nothing."""
 
 
 class ValueSchema(Protocol):
-    """A schema that has been read, for the key or value of one table."""
+    """A schema read for a table's key or value."""
 
     def fingerprint(self) -> str:
         """SHA-256, in hex, over all that bytes and columns depend on.
 
-        The format's name is part of it, except for Protobuf. A schema with a known fingerprint never changes a table.
+        Includes the format's name, except for Protobuf. Known fingerprints never change a table.
         """
 
-    def columns(self, options: MappingOptions) -> ColumnGraph:
-        """The columns that the schema asks for."""
+    def columns(self, options: MappingOptions) -> ColumnGraph: ...
 
-    def comments(self) -> Comments:
-        """The schema's comments on its fields, for people."""
+    def comments(self) -> Comments: ...
 
     def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> ValueMapping:
-        """The mapping with these columns. With `keep_raw`, `__raw__` is set for every value; keys have it so."""
+        """`keep_raw` sets `__raw__` for every value, as for keys."""
 
 
 class ValueMapping(Protocol):
-    """The columns of a key or value, and the codec between its bytes and the columns.
+    """The columns of a key or value, and the codec. Picklable and comparable.
 
-    A mapping is a value that pickles and compares. A row is a struct: the columns of the fields, then `__prefix__`,
-    `__raw__`, `__err__`, `__form__` and `__unrecognized__`. Without a schema it has only `__raw__`.
+    Rows are structs: fields, `__prefix__`, `__raw__`, `__err__`, `__form__`, `__unrecognized__`; without a schema only
+    `__raw__`.
     """
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over the schema's facts and the options, not the ids."""
+        """SHA-256, in hex, over facts and options, not ids."""
 
     @property
-    def keep_raw(self) -> bool:
-        """Whether `__raw__` is set for every value."""
+    def keep_raw(self) -> bool: ...
 
     @property
-    def options(self) -> MappingOptions | None:
-        """The options that the mapping was made with; None if the format has none."""
+    def options(self) -> MappingOptions | None: ...
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The names of the types that a value may have. `which` in `decode` gives indexes in this tuple."""
+        """Names of a value's types, to which `which` in `decode` gives indexes."""
 
     @property
-    def cuts(self) -> tuple[CutStruct, ...]:
-        """The structs that have no columns and are kept whole."""
+    def cuts(self) -> tuple[CutStruct, ...]: ...
 
     @property
-    def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns that rows write."""
+    def column_ids(self) -> frozenset[int]: ...
 
     @property
     def unknown_ids(self) -> frozenset[int]:
-        """Field ids of the `__unrecognized__` columns that hold only what the schema doesn't know.
-
-        In other columns of this name there are also messages that are cut, or fields that the schema excludes.
-        """
+        """`__unrecognized__` columns with unknown fields only, without cut messages or excluded fields."""
 
     @property
     def arrow_type(self) -> pa.StructType:
         """The Arrow struct of decoded rows, with field ids."""
 
     @property
-    def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with field ids."""
+    def iceberg_type(self) -> StructType: ...
 
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """Decodes values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
+        """Decode to rows of `arrow_type`; null values are null rows. Bad bytes never raise.
 
-        The bytes of a value that can't be decoded go to `__raw__`, with a code in `__err__`. `which` gives the index of
-        each value's type in `messages`, or NOT_ONE. `prefix_lengths` gives the length of each value's envelope: these
-        bytes are kept as `__prefix__`. Raises KernelError for values of another Arrow type, and RowsTooLargeError for
-        too many values at once.
+        They go to `__raw__`, with a code in `__err__`. `which` are indexes in `messages`, or NOT_ONE. `prefix_lengths`
+        are of envelopes, kept as `__prefix__`. Raises KernelError for another Arrow type, RowsTooLargeError for too
+        many values.
         """
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Whether `encode` takes texts of the type IN_DICTIONARY without making each a text of its own first."""
+        """Whether `encode` takes texts of the type IN_DICTIONARY directly."""
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Gives back the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
+        """Return the values byte for byte. Raises KernelError for rows of another type."""
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object from which the format named by its `format` makes an equal mapping."""
+    def to_json(self) -> dict[str, Any]: ...
 
     def schema(self, envelope: bytes | None) -> DeclaredSchema | None:
-        """The schema that the mapping was made from, with its envelope; None if it has none."""
+        """The original schema with its envelope; None if it has none."""
 
-    def declared(self, path: Path) -> DeclaredField:
-        """The field of a live column."""
+    def declared(self, path: Path) -> DeclaredField: ...
 
-    def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
-        """The fields without a column of the struct at the path."""
+    def excluded(self, path: Path) -> tuple[ExcludedField, ...]: ...
 
 
 @runtime_checkable
 class ShowsValues(Protocol):
-    """A mapping that can show its values to people as JSON. Mappings needn't."""
+    """A mapping that can show values as JSON. Optional."""
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Shows values as structs of strings with the fields SHOWN_FIELDS; a null value is null.
-
-        `rows` are the rows of `arrow_type` that the values were decoded to. Values without a JSON form have a reason.
-        """
+        """Return structs with SHOWN_FIELDS, null for null. Values without a JSON form have a reason."""
 
 
 class ValueFormat(Protocol):
     """A format: reads its schemas, and reads its mappings back."""
 
     @property
-    def name(self) -> str:
-        """The format's name in schemas and in the JSON of mappings."""
+    def name(self) -> str: ...
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """Reads the schema of the `root` of a table whose ledger has these entries.
+        """Read a root's schema for a table with these entries. Raises DescriptorError."""
 
-        Raises DescriptorError for a schema that can't be read.
-        """
+    def mapping(self, data: Mapping[str, Any]) -> ValueMapping: ...
 
-    def mapping(self, data: Mapping[str, Any]) -> ValueMapping:
-        """Reads a mapping back from its `to_json`."""
-
-    def load_encoder(self) -> None:
-        """Import what encodes values, so that the first ones don't wait for it."""
+    def load_encoder(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The file to hand to `spark-submit`: the `archiver` command line, its arguments following (docs/cluster.md)."""
+"""The file for `spark-submit`: the `archiver` command line, followed by its arguments (docs/cluster.md)."""
 
 from __future__ import annotations
 

@@ -40,14 +40,12 @@ them, and the traceback of an error. Without `--verbose`, the archiver ends with
 
 
 def page() -> str:
-    """Return the whole page."""
     root = typer.main.get_command(app)
     context = typer.Context(root, info_name="archiver", **root.context_settings)
     return "\n".join((_INTRODUCTION, *_described(root, context))).strip() + "\n"
 
 
 def _described(command: Any, context: typer.Context) -> Iterator[str]:
-    """The lines of a command, then those of its sub-commands."""
     group = getattr(command, "commands", {})
     if context.parent is not None:
         yield f"## `{context.command_path}`\n"

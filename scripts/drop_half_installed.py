@@ -1,7 +1,7 @@
-"""Removes packages whose installation was cut off from the environment that runs this: pip and uv call them installed.
+"""Removes packages whose installation was interrupted: pip and uv call them installed.
 
-Both write last that a package's list of files has one that names the installer. `scripts/setup` runs this before it
-installs anything, so there is nothing but the standard library.
+Both write last that a package's file list names the installer. `scripts/setup` runs this first, so it uses only the
+standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OURS = "kafka_iceberg_archiver-"
 
 
 def listed(folder: Path) -> list[tuple[Path, int]]:
-    """The files of a package and the sizes that they have at least. None of what is compiled at need."""
+    """Return the files of a package and their minimal sizes, without files compiled on demand."""
     record = folder / "RECORD"
     if not record.is_file():
         return []
@@ -30,14 +30,14 @@ def listed(folder: Path) -> list[tuple[Path, int]]:
 
 
 def is_whole(folder: Path, files: list[tuple[Path, int]]) -> bool:
-    """Whether the installation went on to its end, and everything is still there."""
+    """Whether the installation was completed, and everything is still there."""
     if folder / "INSTALLER" not in {path for path, _ in files}:
         return False
     return all(path.exists() and path.stat().st_size >= size for path, size in files)
 
 
 def drop(folder: Path, files: list[tuple[Path, int]]) -> None:
-    """Remove what there is of a package. Its list goes last: whoever is cut off here finds it again."""
+    """Remove a package's files, its list last, so that an interrupted removal finds it again."""
     (ENVIRONMENT / (".build" if folder.name.startswith(OURS) else ".requirements")).unlink(missing_ok=True)
     for path, _ in files:
         if path.parent != folder and path.parent.resolve().is_relative_to(ENVIRONMENT):
@@ -46,7 +46,6 @@ def drop(folder: Path, files: list[tuple[Path, int]]) -> None:
 
 
 def main() -> None:
-    """Look at all packages but pip, which couldn't be installed again without itself, and with `--others` but ours."""
     left = ("pip-", OURS) if "--others" in sys.argv else ("pip-",)
     for folder in sorted(folder for each in PACKAGES for folder in each.glob("*.dist-info")):
         files = listed(folder)

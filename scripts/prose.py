@@ -48,7 +48,6 @@ LOCAL_NAMES: Final = frozenset({"found", "told", "wanted", "held", "known", "pla
 
 
 def counts() -> dict[str, dict[str, int]]:
-    """Today's counts, by package and pattern."""
     totals: dict[str, Counter[str]] = {}
     listed = subprocess.run(
         ["git", "ls-files", "-z", "*.py", "*.pyx", "*.pxd", "*.md"],  # noqa: S607 - git of the developer
@@ -65,13 +64,11 @@ def counts() -> dict[str, dict[str, int]]:
 
 
 def package(name: str) -> str:
-    """The package that a path is counted for: two folders of code, one of documents."""
     folders = name.split("/")[:-1]
     return "/".join(folders[: 1 if name.endswith(".md") else 2]) or "top"
 
 
 def count(path: Path) -> Counter[str]:
-    """Count the patterns in one file."""
     source = path.read_text()
     total: Counter[str] = Counter()
     texts = _COMMENT.findall(source)
@@ -114,7 +111,6 @@ def _targets(target: ast.expr) -> Iterator[str]:
 
 
 def risen(allowed: dict[str, dict[str, int]], today: dict[str, dict[str, int]]) -> list[str]:
-    """A line for each count above what is allowed. A package that moved starts with no allowance: record it."""
     return [
         f"{key}: {name}: {number}, allowed {allowed.get(key, {}).get(name, 0)}"
         for key, total in today.items()
@@ -124,7 +120,6 @@ def risen(allowed: dict[str, dict[str, int]], today: dict[str, dict[str, int]]) 
 
 
 def main() -> int:
-    """Check or record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", action="store_true", help="allow today's counts from now on")
     today = counts()

@@ -1,4 +1,4 @@
-"""The identity of clients, and what they may do with topics and groups. Knows no protocol."""
+"""Clients' identities and permissions."""
 
 from archiver.access.accounts import ListedUser, RegistryUsers, UserAccounts
 from archiver.access.principals import ANONYMOUS, Principal

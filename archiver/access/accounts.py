@@ -1,4 +1,4 @@
-"""Users in the registry's Postgres. `archiver users` writes them, servers only read them."""
+"""Users in the registry. `archiver users` writes them, servers only read them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ListedUser:
 
 
 class RegistryUsers:
-    """Reads the users of a registry, which is opened at first use. Slow: call it in a worker thread."""
+    """Reads users; connects on first use. Blocking: call it in a worker thread."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -72,7 +72,6 @@ class RegistryUsers:
         self._unusable = unusable
 
     def close(self) -> None:
-        """Close the registry."""
         with self._lock:
             if self._registry is not None:
                 self._registry.close()
@@ -101,12 +100,10 @@ class UserAccounts:
             registry.users.keep(name, keys, is_new=is_new)
 
     def remove(self, name: str) -> None:
-        """Remove a user."""
         with self._opened() as registry:
             registry.users.remove(name)
 
     def every(self) -> Iterable[ListedUser]:
-        """Return all users, by name."""
         with self._opened() as registry:
             registered = registry.users.every()
         return [
@@ -140,5 +137,4 @@ def _check(name: str, password: str, iterations: int) -> None:
 
 
 def _is_usable(keys: ScramKeys) -> bool:
-    """Whether the keys need no more hashing than a server does for an unknown client."""
     return LEAST_ITERATIONS <= keys.iterations <= MOST_ITERATIONS

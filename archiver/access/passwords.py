@@ -1,7 +1,4 @@
-"""The stored keys of a password (RFC 5802), which check a password without revealing it.
-
-An unknown user gets keys that match no password, so that the check takes the same time.
-"""
+"""The stored keys of a password (RFC 5802), which check it without revealing it."""
 
 from __future__ import annotations
 
@@ -24,12 +21,11 @@ _SALT_BYTES: Final = 24
 
 
 def keys_of_password(mechanism: Mechanism, password: str, iterations: int = DEFAULT_ITERATIONS) -> ScramKeys:
-    """Make the keys of a password, with a random salt. Slow, on purpose."""
+    """Derive keys, with a random salt. Slow, on purpose."""
     return derived_keys(mechanism, password, secrets.token_bytes(_SALT_BYTES), iterations)
 
 
 def derived_keys(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramKeys:
-    """Derive the keys of a password with this salt."""
     named = HASHES[mechanism]
     salted = hashlib.pbkdf2_hmac(named, password.encode(), salt, iterations)
     client_key = hmac.digest(salted, b"Client Key", named)
@@ -43,7 +39,7 @@ def derived_keys(mechanism: str, password: str, salt: bytes, iterations: int) ->
 
 
 def keys_of_nobody(mechanism: Mechanism, name: str, *, secret: bytes, iterations: int) -> ScramKeys:
-    """Make keys without a password for an unknown user, with a constant salt, as if the user existed."""
+    """Return keys that match no password, with a constant salt as if the user existed."""
 
     def made(what: bytes) -> bytes:
         return hmac.digest(secret, what + mechanism.encode() + b"\0" + name.encode(), HASHES[mechanism])

@@ -1,4 +1,4 @@
-"""Principals: a client's identity in Kafka's words (`User:alice`)."""
+"""Principals: identities as in Kafka (`User:alice`)."""
 
 from __future__ import annotations
 

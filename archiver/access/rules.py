@@ -1,7 +1,7 @@
-"""Rules for topics and groups. A rule that denies wins over rules that allow. No I/O.
+"""Rules for topics and groups. Denials win.
 
-Without rules, every admitted client may read everything; with rules, only what a rule allows. As in Kafka, reading
-implies describing, and a denied describe also denies reading.
+Without rules, every admitted client may read everything. As in Kafka, reading implies describing, and a denied
+describe also denies reading.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ _DENIED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names in a rule: exact ones, and prefixes, which end with `*`."""
+    """Exact names and prefixes."""
 
     exact: frozenset[str]
     beginnings: tuple[str, ...]
 
     @classmethod
     def parse(cls, patterns: Iterable[str]) -> Names:
-        """Parse names and patterns such as `orders`, `orders-*` and `*`."""
         listed = tuple(patterns)
         return cls(
             frozenset(name for name in listed if not name.endswith("*")),
@@ -52,13 +51,12 @@ class Names:
         )
 
     def has(self, name: str) -> bool:
-        """Whether a name matches."""
         return name in self.exact or name.startswith(self.beginnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Allows or denies operations on topics and groups to some principals."""
+    """Allows or denies operations to some principals."""
 
     principals: Names
     is_denial: bool
@@ -75,7 +73,6 @@ class Rule:
         topics: Iterable[str],
         groups: Iterable[str],
     ) -> Rule:
-        """Make a rule from the words of the configuration."""
         meaning = _DENIED if permission == "deny" else _ALLOWED
         return cls(
             principals=Names.parse((principal,)),
@@ -87,7 +84,7 @@ class Rule:
 
 
 class Access:
-    """What one principal may do. Checked for each topic and group of each request."""
+    """The permissions of one principal."""
 
     __slots__ = ("_rules", "is_open", "principal")
 
@@ -98,21 +95,17 @@ class Access:
         self._rules = tuple(rule for rule in applicable if rule.principals.has(str(principal)))
 
     def topic(self, name: str, operation: Operation) -> bool:
-        """Whether this operation on a topic is allowed."""
         return self.is_open or self._allows(
             [rule.is_denial for rule in self._rules if operation in rule.operations and rule.topics.has(name)]
         )
 
     def sees(self, topic: str) -> bool:
-        """Whether a topic is visible."""
         return self.topic(topic, Operation.DESCRIBE)
 
     def reads(self, topic: str) -> bool:
-        """Whether a topic may be read."""
         return self.topic(topic, Operation.READ)
 
     def group(self, name: str, operation: Operation) -> bool:
-        """Whether this operation on a group is allowed."""
         return self.is_open or self._allows(
             [rule.is_denial for rule in self._rules if operation in rule.operations and rule.groups.has(name)]
         )

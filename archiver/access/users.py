@@ -1,7 +1,4 @@
-"""Users with a password: their stored keys, kept in memory and reloaded regularly.
-
-While the registry is away, the last loaded users stay valid.
-"""
+"""Users, cached and reloaded periodically. Valid while the registry is away."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _PATIENCE_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class KnownUsers:
-    """All users at one time: keys by name and mechanism. `secret` makes salts for unknown users."""
+    """All users: keys by name and mechanism. `secret` makes salts for unknown users."""
 
     keys: Mapping[str, Mapping[str, ScramKeys]]
     secret: bytes
@@ -32,7 +29,6 @@ class KnownUsers:
 
     @classmethod
     def with_keys(cls, keys: Mapping[str, Mapping[str, ScramKeys]], secret: bytes) -> KnownUsers:
-        """Users with these keys."""
         usual: dict[Mechanism, int] = {}
         for mechanism in MECHANISMS:
             counts = Counter(key[mechanism].iterations for key in keys.values() if mechanism in key)
@@ -40,21 +36,20 @@ class KnownUsers:
         return cls(keys, secret, usual)
 
     def keys_of(self, name: str, mechanism: Mechanism) -> tuple[ScramKeys, bool]:
-        """The keys of a name, and whether such a user exists. No password fits an unknown user's keys."""
+        """Return the keys of a name, and whether that user exists. No password fits an unknown user's keys."""
         iterations = self.usual[mechanism]
         nobody = keys_of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
         key = self.keys.get(name, {}).get(mechanism)
         return (nobody, False) if key is None else (key, True)
 
     def any_keys_of(self, name: str) -> tuple[ScramKeys, bool]:
-        """The keys of a name for any mechanism, to compare a password with."""
         keys = self.keys.get(name, {})
         mechanism: Mechanism = "SCRAM-SHA-512" if "SCRAM-SHA-512" in keys or not keys else "SCRAM-SHA-256"
         return self.keys_of(name, mechanism)
 
 
 class Users:
-    """The users of a server. Use it from one event loop."""
+    """The users of a server, for one event loop."""
 
     def __init__(self, load: Callable[[], Awaitable[KnownUsers]], *, seconds: float = _KNOWN_SECONDS) -> None:
         self._load = load
@@ -70,7 +65,7 @@ class Users:
         self._asked_at = asyncio.get_running_loop().time()
 
     async def known(self) -> KnownUsers:
-        """The users, at most a few seconds old while the registry answers at once."""
+        """Return the users, at most a few seconds old while the registry answers."""
         if asyncio.get_running_loop().time() - self._asked_at > self._seconds:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.get_running_loop().create_task(self._ask())
@@ -79,7 +74,6 @@ class Users:
         return self._known
 
     async def close(self) -> None:
-        """Cancel the load under way."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
@@ -88,7 +82,7 @@ class Users:
         try:
             self._known = await self._load()
             self._is_away = False
-        except Exception as error:  # noqa: BLE001 - whatever it is, those that were known last may come in
+        except Exception as error:  # noqa: BLE001 - after any error, the last loaded users stay valid
             if not self._is_away:
                 _LOG.warning("users can't be looked up; those that were known last may come in", exc_info=error)
             self._is_away = True

@@ -1,7 +1,4 @@
-"""Reads an archive: from a topic's table to its records, or to whole Kafka batches. `topic_archive` is the entry.
-
-Import modules one by one: workers of an ingest need few.
-"""
+"""Reads an archive: from a topic's table to its records or whole Kafka batches. `topic_archive` is the entry."""
 
 __all__ = [
     "assemble",

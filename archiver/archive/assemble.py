@@ -1,7 +1,4 @@
-"""Assembles records from archived rows by whole columns, byte for byte as sent.
-
-Keys and raw values come from `__raw__`; other values are encoded with the mapping that wrote the row.
-"""
+"""Assembles records from rows, by whole columns, byte for byte as sent."""
 
 from __future__ import annotations
 
@@ -37,18 +34,13 @@ _HEADERS_TYPE = pa.list_(pa.field("element", HEADER, nullable=False))
 
 
 class Mappings(Protocol):
-    """The mappings of a topic, by schema version."""
-
     def row_mapping(self, version: int) -> RowMapping:
-        """Return the mapping of a version. Raises ReplayError if no source has it."""
+        """Raise ReplayError if no source has this version."""
 
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembles the records of one file, whose schema is `schema`.
-
-    `coercion` adds envelopes; otherwise records are byte for byte as sent. `shape` chooses the columns.
-    """
+    """Assembles the records of one file with the columns of `shape`. `coercion` adds envelopes."""
 
     path: str
     schema: pa.Schema
@@ -58,7 +50,7 @@ class Assembler:
 
     @cached_property
     def field_ids(self) -> frozenset[int]:
-        """The field ids of the columns to read. Raises ReplayError if the file lacks a required column."""
+        """Return the columns to read. Raises ReplayError if the file lacks one."""
         key = next((field for field in self.schema if field_id(field) == KEY_ID), None)
         raw = None if key is None else next((field for field in key.type if field.name == names.RAW), None)
         raw_id = None if raw is None else field_id(raw)
@@ -70,13 +62,12 @@ class Assembler:
 
     @cached_property
     def omissible_ids(self) -> frozenset[int]:
-        """The field ids among `field_ids` below which columns may be omitted for rows that are null there."""
         return self.shape.ids | {VAL_ID, HEADERS_ID}
 
     def kafka(self, rows: pa.RecordBatch, nulls: frozenset[int] = frozenset()) -> pa.StructArray:
         """Return the shape's columns of `kafka`. Raises ReplayError if a required one is missing.
 
-        Columns with the field ids `nulls` are null, and were omitted from the rows.
+        Columns in `nulls` are null and were not read.
         """
         with self._errors():
             column = column_by_id(rows, KAFKA_ID)
@@ -90,9 +81,9 @@ class Assembler:
     def records(
         self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int] = frozenset()
     ) -> pa.RecordBatch:
-        """Assemble the records of rows, in order, with the columns of the shape. `kafka` is that of the rows.
+        """Assemble the rows' records, in order. `kafka` is theirs. Raises ReplayError.
 
-        Columns with the field ids `nulls` are null, and were omitted from the rows. Raises ReplayError.
+        Columns in `nulls` are null and were not read.
         """
         with self._errors():
             return self.shape.build(self._parts(rows, kafka, nulls))
@@ -149,7 +140,6 @@ class Assembler:
     def _shown(
         self, column: pa.StructArray, values: pa.BinaryArray, name: str, version: int | None, mapping: ValueMapping
     ) -> pa.StructArray:
-        """Show values by the mapping that wrote their rows; null if that is impossible."""
         if not isinstance(mapping, ShowsValues):
             return pa.nulls(len(column), SHOWN)
         projection = self._projection(column.type, mapping.arrow_type, name, version or 0)
@@ -170,7 +160,6 @@ class Assembler:
         versions: pa.Int32Array,
         convert: Callable[[pa.StructArray, int | None, Rows], pa.Array],
     ) -> pa.Array:
-        """Convert the rows of each version. `convert` also gets the positions of its rows."""
         distinct = pc.unique(versions)
         if len(distinct) == 1:
             return convert(column, distinct[0].as_py(), slice(None))
@@ -188,7 +177,6 @@ class Assembler:
     def _encode(
         self, val: pa.StructArray, version: int | None, nulls: frozenset[int] = frozenset()
     ) -> tuple[pa.BinaryArray, pa.StructArray, tuple[str, ...]]:
-        """The values as sent, with the rows of the mapping's type and the columns that the file lacks."""
         mapping = self._row_mapping(version).value
         projection = self._projection(
             val.type,
@@ -231,7 +219,6 @@ class Assembler:
 
     @staticmethod
     def _needs_columns(rows: pa.StructArray) -> bool:
-        """Whether any value has to be made from columns: it isn't null and `__raw__` is."""
         return bool(pc.any(pc.and_(rows.is_valid(), pc.struct_field(rows, names.RAW).is_null())).as_py())
 
     def _projection(

@@ -1,4 +1,4 @@
-"""Whether the rows of a block can be streamed, or have to be sorted."""
+"""Whether the rows of a block can be streamed, or must be sorted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLACE_IDS: Final = frozenset({PARTITION_ID, OFFSET_ID})
 
 
 def is_trusted(reader: SegmentReader, block: Block) -> bool:
-    """Whether a block's claim to be sorted is trusted without reading its rows.
+    """Whether a block's claim to be sorted is trusted.
 
     Earlier archivers wrote wrong claims into refilled copies, which name no range.
     """
@@ -20,10 +20,6 @@ def is_trusted(reader: SegmentReader, block: Block) -> bool:
 
 
 def is_in_order(reader: SegmentReader, block: Block) -> bool:
-    """Whether the rows of a block are in the order of (partition, offset).
-
-    An untrusted claim is compared with two columns of the rows.
-    """
     if not block.is_sorted or is_trusted(reader, block):
         return block.is_sorted
     order = RowOrder()

@@ -1,7 +1,6 @@
-"""Adds envelopes on replay to messages without one, if the topic is configured to `coerce`.
+"""Adds envelopes on replay to messages without one (`coerce`).
 
-Such a message was decoded, has a null `__prefix__`, and no schema id in a header. The table and its digests never hold
-the added bytes.
+Not to messages with raw bytes or a schema id in a header. Table and digests never hold the added bytes.
 """
 
 from __future__ import annotations
@@ -23,24 +22,20 @@ WITNESSES: Final = (names.PREFIX, names.ERR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
-    """Whether the keys and values of a topic get a missing envelope on replay."""
-
     key: bool = False
     value: bool = False
 
     @classmethod
     def of_topic(cls, config: TopicConfig) -> Coercion:
-        """Read it from a topic's settings."""
         return cls(key=config.key.gets_envelopes, value=config.value.gets_envelopes)
 
 
 def with_envelopes(
     values: pa.BinaryArray, rows: pa.StructArray, envelope: bytes, in_header: npt.NDArray[np.bool_]
 ) -> pa.BinaryArray:
-    """Put `envelope` before the values that had none, by their rows' WITNESSES columns.
+    """Add `envelope` to values that had none, by their rows' WITNESSES columns.
 
-    `in_header` are the records with a schema id in their headers: a consumer would take an envelope there for the
-    message.
+    Not to records `in_header`: consumers would take it for the message.
     """
     prefix, error = (pc.struct_field(rows, name) for name in WITNESSES)
     bare = pc.and_(pc.and_(rows.is_valid(), prefix.is_null()), error.is_null())

@@ -1,4 +1,4 @@
-"""Finds the delete files that apply to a data file, by Iceberg's specification (scan planning)."""
+"""Finds the delete files of a data file (Iceberg's scan planning)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archiver.archive.file_columns import as_text, values_of
 
 
 class DeleteIndex:
-    """The delete files of one snapshot. Thread-safe."""
-
     def __init__(self, entries: Iterable[ManifestEntry], specs: Mapping[int, PartitionSpec]) -> None:
         self._positions = DeleteFileIndex()
         self._equalities: list[tuple[int, str, DataFile]] = []
@@ -31,7 +29,6 @@ class DeleteIndex:
         self._positions.referenced_delete_files()  # it sorts now; later threads would do it without a lock
 
     def positions(self, path: str, sequence: int, spec_id: int, place: str) -> tuple[DataFile, ...]:
-        """The position delete files that may name a data file."""
         if self._positions.is_empty():
             return ()
         file = DataFile.from_args(file_path=path)
@@ -40,7 +37,6 @@ class DeleteIndex:
         return tuple(sorted(deletes, key=lambda one: one.file_path))
 
     def equalities(self, sequence: int, spec_id: int, place: str) -> tuple[DataFile, ...]:
-        """The equality delete files that apply to a data file."""
         return tuple(
             file
             for later, where, file in self._equalities
@@ -49,9 +45,9 @@ class DeleteIndex:
 
 
 def without_metrics(entry: ManifestEntry) -> ManifestEntry:
-    """Drop a delete file's metrics, except bounds of data file paths, which matching needs.
+    """Drop metrics, except bounds of data file paths, which matching needs.
 
-    A deletion vector's entry names its one data file, and has no bounds.
+    Deletion vectors name one file and have no bounds.
     """
     file = entry.data_file
     location = vector_place(file)

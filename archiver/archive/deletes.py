@@ -1,6 +1,6 @@
-"""Position and equality deletes of a data file, as masks over its rows. Deleted offsets become gaps.
+"""Position and equality deletes, as masks over rows.
 
-Formats without checksums are refused, because a row deleted by mistake is a lost record.
+Formats without checksums are refused: a row deleted by mistake is a lost record.
 """
 
 from __future__ import annotations
@@ -44,13 +44,10 @@ _TEXTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EqualityKeys:
-    """The rows of one equality delete file: its columns by field id."""
-
     field_ids: tuple[int, ...]
     columns: tuple[pa.Array, ...]
 
     def matches(self, rows: pa.RecordBatch) -> Mask:
-        """Whether each of `rows` equals a row of the delete file in every column."""
         matching = np.ones(rows.num_rows, np.bool_)
         row_codes = np.zeros(rows.num_rows, np.int64)
         key_codes = np.zeros(len(self.columns[0]), np.int64)
@@ -69,7 +66,7 @@ class EqualityKeys:
 
 
 def _wider(column: pa.DataType, keys: pa.DataType) -> pa.DataType:
-    """The type in which a column is compared with keys: a delete file may be older than a widening of the column."""
+    """Return the type for comparisons: delete files may be older than a widening of the column."""
     if pa.types.is_integer(column) and pa.types.is_integer(keys):
         return max(column, keys, key=lambda kind: kind.bit_width)
     if pa.types.is_floating(column) and pa.types.is_floating(keys):
@@ -81,18 +78,15 @@ def _wider(column: pa.DataType, keys: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """The deleted rows of one data file: their positions, sorted, and equality keys."""
-
     positions: Positions
     equalities: tuple[EqualityKeys, ...] = ()
 
     @property
     def field_ids(self) -> frozenset[int]:
-        """The columns that `survivors` needs."""
         return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
 
     def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
-        """Whether each of `rows` is still there. The first of them is at position `first_row` of the file."""
+        """Return a mask. The first row is at position `first_row` of the file."""
         kept = np.ones(rows.num_rows, np.bool_)
         low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
         kept[self.positions[low:high] - first_row] = False
@@ -102,15 +96,13 @@ class Deletes:
 
 
 class DeleteFiles:
-    """Reads the delete files of one snapshot. The last few stay in memory: one often names many data files."""
-
     def __init__(self, objects: ObjectStore, formats: SegmentFormats) -> None:
         self._positions = lru_cache(maxsize=KEPT)(partial(_positions, objects, formats))
         self._vectors = lru_cache(maxsize=KEPT)(partial(DeletionVector.positions, objects=objects))
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
     def read(self, file: TableFile) -> Deletes:
-        """Read the deletes of `file`. Raises ReplayError and subclasses of StorageError, which name the delete file."""
+        """Raise ReplayError and subclasses of StorageError, with the delete file's name."""
         empty = np.empty(0, np.int64)
         positions = [
             self._vectors(DeletionVector.of_entry(delete))

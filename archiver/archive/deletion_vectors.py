@@ -1,4 +1,4 @@
-"""Deletion vectors: the deleted rows of one data file, as a bitmap in a Puffin file. Checksums are compared."""
+"""Deletion vectors: bitmaps of deleted rows in Puffin files, with checksums."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ _RESTORE: Final = "restore the file from a backup or the store's versions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVector:
-    """The position and size of a vector of `rows` rows in the file at `path`."""
-
     path: str
     data_file: str
     offset: int
@@ -44,7 +42,7 @@ class DeletionVector:
 
     @classmethod
     def of_entry(cls, delete: DataFile) -> Self:
-        """Find the vector of a manifest's entry. Raises BadSegment if the entry is incomplete."""
+        """Raise BadSegment if the entry is incomplete."""
         location = vector_place(delete)
         data_file, offset, size = (location[name] for name in _TOLD)
         if data_file is None or offset is None or size is None or offset < 0 or size < _LEAST:
@@ -57,7 +55,7 @@ class DeletionVector:
         return cls(path=delete.file_path, data_file=data_file, offset=offset, size=size, rows=delete.record_count)
 
     def positions(self, objects: ObjectStore) -> npt.NDArray[np.int64]:
-        """Read the positions of the deleted rows, in order. Raises subclasses of StorageError."""
+        """Return positions in order. Raises subclasses of StorageError."""
         blob = objects.reading(self.path, self._blob)
         length, checked, checksum = blob[:_NUMBER], blob[_NUMBER:-_NUMBER], blob[-_NUMBER:]
         if (
@@ -87,10 +85,8 @@ class DeletionVector:
 
 
 def is_vector(delete: DataFile) -> bool:
-    """Whether a manifest's entry is a deletion vector's."""
     return bool(delete.file_format == FileFormat.PUFFIN)
 
 
 def vector_place(delete: DataFile) -> dict[str, Any]:
-    """The position of a vector in a manifest's entry, by Iceberg's names. None for missing values."""
     return {name: delete[_PLACES[name]] if len(delete) > _PLACES[name] else None for name in _TOLD}

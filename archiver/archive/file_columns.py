@@ -1,7 +1,6 @@
-"""Manifest entries of data files in Arrow columns: only what planning needs.
+"""Manifest entries in Arrow columns: 200 bytes per file instead of 31 KiB.
 
-A file takes about 200 bytes instead of 31 KiB. Low and high bound of a column are both null if the manifest doesn't
-state them.
+A column's bounds are both null if the manifest lacks them.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ COLUMNS: Final = pa.schema(
         pa.field(NAN_BOUNDS, pa.bool_(), nullable=False),
     ]
 )
-"""`place` holds the partition values as text (see `as_text`). `latest`, `latest_ingest` and `nan_bounds` are those of
+"""`place` holds the partition values as text (see `as_text`). `latest`, `latest_ingest` and `nan_bounds` are as in
 TableFile.
 """
 
@@ -68,7 +67,7 @@ MICROS_PER_TIME_COLUMN: Final = (
 
 
 def columns_of(counted: frozenset[int]) -> pa.Schema:
-    """COLUMNS, and the null counts of the table's columns with the field ids `counted`."""
+    """Return COLUMNS and the null counts of the fields `counted`."""
     schema = COLUMNS
     for identifier in sorted(counted):
         schema = schema.append(pa.field(nulls_of(identifier), pa.int64()))
@@ -76,12 +75,10 @@ def columns_of(counted: frozenset[int]) -> pa.Schema:
 
 
 def nulls_of(field_id: int) -> str:
-    """The column with a field's null counts."""
     return f"nulls_{field_id}"
 
 
 def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    """Convert entries to batches of `columns_of(counted)`. One entry is in memory at a time."""
     schema = columns_of(counted)
     identifiers = sorted(counted)
     places: dict[tuple[object, ...], str] = {}
@@ -98,12 +95,10 @@ def in_columns(entries: Iterable[ManifestEntry], counted: frozenset[int]) -> Ite
 
 
 def values_of(partition: Record) -> tuple[object, ...]:
-    """The values of a partition."""
     return tuple(partition[index] for index in range(len(partition)))
 
 
 def as_text(values: tuple[object, ...]) -> str:
-    """The values of a partition as text. Equal values give equal text."""
     return json.dumps(values, default=repr)
 
 
@@ -134,7 +129,7 @@ def _row(entry: ManifestEntry, place: str, counted: list[int]) -> tuple[Any, ...
 
 
 def bounds_of(lower: dict[int, bytes], upper: dict[int, bytes], field_id: int) -> tuple[int | None, int | None]:
-    """The bounds of a column of whole numbers or timestamps; twice None if one of them isn't stated."""
+    """Return the bounds of integers or timestamps, or None twice."""
     low, high = _number(lower.get(field_id)), _number(upper.get(field_id))
     return (None, None) if low is None or high is None else (low, high)
 
@@ -152,5 +147,5 @@ def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> i
 
 
 def _number(bound: bytes | None) -> int | None:
-    """Decode the bound of an int, long or timestamp. A column promoted to long may still have bounds of an int."""
+    """Decode a bound. A column promoted to long may have bounds of an int."""
     return int.from_bytes(bound, "little", signed=True) if bound is not None and len(bound) in _LENGTHS else None

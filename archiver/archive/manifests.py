@@ -1,4 +1,4 @@
-"""Reads manifest lists and manifests, entry by entry: a table may have a million entries."""
+"""Reads manifest lists and manifests, entry by entry."""
 
 from __future__ import annotations
 
@@ -34,25 +34,24 @@ _UNREADABLE = (OSError, *manifest_lists.UNREADABLE)
 
 
 def listed_by(path: str, io: FileIO) -> list[ManifestFile]:
-    """Read a manifest list without its snapshot, as of a commit that may still land.
+    """Read the manifest list of a commit that may still land.
 
-    Raises subclasses of StorageError, also if the list was cut within a block.
+    Raises subclasses of StorageError, also if it is truncated within a block.
     """
     with _in_our_words(path):
         return manifest_lists.manifest_list(io, path)
 
 
 def manifests_of(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    """Read a snapshot's manifest list. Raises subclasses of StorageError, also if the list is truncated."""
+    """Raise subclasses of StorageError, also if the list is truncated."""
     with _in_our_words(snapshot.manifest_list):
         return manifest_lists.manifests_of(table.io, table.metadata, snapshot)
 
 
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
-    """Yield the live entries of a manifest, with inherited sequence number and spec.
+    """Yield live entries with inherited sequence number and spec.
 
-    Entries of delete files have the fields of `ENTRY_VERSION`. Raises subclasses of StorageError, also if the manifest
-    is shorter than its list says.
+    Delete files have the fields of `ENTRY_VERSION`. Raises subclasses of StorageError, also for a truncated manifest.
     """
     path = manifest.manifest_path
     live = read = 0

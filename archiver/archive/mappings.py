@@ -1,4 +1,4 @@
-"""Finds the mapping that wrote a row, by `kafka.schema_version`: in footers, else the registry, else the journal."""
+"""Finds the mapping that wrote a row, in footers, else the registry, else the journal."""
 
 from __future__ import annotations
 
@@ -19,22 +19,19 @@ if TYPE_CHECKING:
 
 
 class MappingSource(Protocol):
-    """A source of the mappings of one topic, by schema version."""
+    """A source of one topic's mappings, by schema version."""
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; None if this source lacks it."""
+        """Return None if this source lacks the version."""
 
 
 class NoMappings:
-    """A source without mappings: only footers count."""
-
     def row_mapping(self, version: int) -> RowMapping | None:  # noqa: ARG002 - the protocol's
-        """Return None."""
         return None
 
 
 class KnownMappings:
-    """The mappings of one topic: from file footers, else from `fallback`."""
+    """Mappings from file footers, else from `fallback`. Raises ReplayError if both lack it."""
 
     def __init__(self, topic: str, fallback: MappingSource | None = None) -> None:
         self._topic = topic
@@ -43,12 +40,10 @@ class KnownMappings:
         self._mappings: dict[int, RowMapping] = {}
 
     def learn(self, metadata: SegmentMetadata) -> None:
-        """Remember the mappings in a file's footer."""
         for version, text in metadata.mappings.items():
             self._texts.setdefault(version, text)
 
     def row_mapping(self, version: int) -> RowMapping:
-        """Return the mapping of a version. Raises ReplayError if no source has it."""
         cached = self._mappings.get(version)
         if cached is None:
             cached = self._mappings.setdefault(version, self._find(version))
@@ -81,10 +76,9 @@ def _parsed(text: str) -> RowMapping:
 
 
 class RegistryMappings:
-    """The mappings in the registry, which is opened for reading when a mapping is needed.
+    """Opens the registry when a mapping is needed. Raises CatalogError.
 
-    A registry with another `table_uuid` for the topic doesn't count: its versions have the same numbers, but other
-    mappings.
+    A registry with another `table_uuid` is ignored: its versions are other mappings.
     """
 
     def __init__(self, *, dsn: str, cluster_id: str, topic: str, table_uuid: UUID) -> None:
@@ -94,7 +88,6 @@ class RegistryMappings:
         self._table_uuid = table_uuid
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version. Raises CatalogError if the registry lacks it or doesn't answer."""
         from catalog.registry import RegistryReader
 
         with RegistryReader(self._dsn, connections=1) as registry:
@@ -103,37 +96,33 @@ class RegistryMappings:
 
 
 class LedgerMappings:
-    """The mappings in a registry that is open."""
-
     def __init__(self, registry: Registry, topic: TopicRow) -> None:
         self._registry = registry
         self._topic = topic
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version. Raises CatalogError if the registry lacks it or doesn't answer."""
+        """Raise CatalogError if the registry lacks it."""
         return self._registry.ledger.row_mapping(self._topic, version)
 
 
 class JournalMappings:
-    """The mappings in a table's journal, which is opened when a mapping is needed."""
+    """Opens a table's journal when a mapping is needed. Raises subclasses of StorageError."""
 
     def __init__(self, journal: Callable[[], TableJournal]) -> None:
         self._journal = journal
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; None if the journal lacks it. Raises subclasses of StorageError."""
         journaled = self._journal().schema(version)
         return None if journaled is None else row_mapping_from_text(journaled.version.mapping)
 
 
 class FirstThatKnows:
-    """Queries sources in turn. An error doesn't matter if a later source has the mapping."""
+    """Queries sources in turn. Raises the first error only if no source has the mapping."""
 
     def __init__(self, *sources: MappingSource) -> None:
         self._sources = sources
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version. If no source has it, raises the first error, or returns None."""
         failure: ContextError | None = None
         for source in self._sources:
             try:

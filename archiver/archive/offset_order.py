@@ -1,8 +1,4 @@
-"""Sorts, splits and merges Arrow batches of records by offset.
-
-The archiver's files don't overlap, so their batches pass unchanged. Only overlapping batches are interleaved, a bounded
-piece at a time.
-"""
+"""Sorts, splits and merges Arrow batches by offset. Batches without overlap pass unchanged."""
 
 from __future__ import annotations
 
@@ -27,13 +23,12 @@ OUT_OF_ORDER: Final = (
 
 
 def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The offsets of a batch of records."""
     column: npt.NDArray[np.int64] = batch.column("offset").to_numpy()
     return column
 
 
 def misplaced(batch: pa.RecordBatch, last: int) -> tuple[str, int] | None:
-    """Describe the first misplaced offset of a batch after the offset `last`; None if offsets rise."""
+    """Return what is wrong with the first misplaced offset after `last`; None if offsets rise."""
     offsets = offsets_of(batch)
     steps = np.diff(offsets, prepend=last)
     if (steps > 0).all():
@@ -43,7 +38,6 @@ def misplaced(batch: pa.RecordBatch, last: int) -> tuple[str, int] | None:
 
 
 def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort a batch. A sorted batch is returned as it is."""
     offsets = offsets_of(batch)
     if np.all(offsets[:-1] <= offsets[1:]):
         return batch
@@ -53,7 +47,7 @@ def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:
 def split_at_offset(
     batches: Iterable[pa.RecordBatch], frontier: int
 ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """Split sorted batches into those below the offset `frontier`, and the rest. No batch is empty."""
+    """Split sorted batches at the offset `frontier`. No batch is empty."""
     below: list[pa.RecordBatch] = []
     rest: list[pa.RecordBatch] = []
     for batch in batches:
@@ -66,7 +60,7 @@ def split_at_offset(
 
 
 def merge_sorted(batches: Iterable[pa.RecordBatch], *, piece_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
-    """Merge sorted, nonempty batches. Overlapping batches come in pieces of about `piece_bytes`."""
+    """Merge sorted, nonempty batches. Overlapping ones come in pieces of about `piece_bytes`."""
     ordered = sorted(batches, key=lambda batch: int(offsets_of(batch)[0]))
     cluster: list[pa.RecordBatch] = []
     end = -1
@@ -96,7 +90,7 @@ def _interleaved(batches: Sequence[pa.RecordBatch], piece_bytes: int) -> Iterato
         counts = np.bincount(sources, minlength=len(batches))
         parts = [batch.slice(int(taken[i]), int(counts[i])) for i, batch in enumerate(batches) if counts[i]]
         taken += counts
-        # `parts` holds the rows of the piece grouped by source: a stable sort by source tells where each row is
+        # `parts` holds the rows of the piece grouped by source: a stable sort by source gives each row's position
         places = np.empty(len(sources), np.int64)
         places[np.argsort(sources, kind="stable")] = np.arange(len(sources))
         yield pa.concat_batches(parts).take(pa.array(places))

@@ -30,10 +30,9 @@ _NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStorage:
-    """What reading a topic's files needs: object store, formats, delete files, and mappings.
+    """What reading a topic's files needs. `coercion` adds envelopes.
 
-    `coercion` adds envelopes; without it records are byte for byte as sent. Records wait in the folder `spill`, or in
-    the system's temporary folder if that isn't writable.
+    Records wait in the folder `spill`, or the system's temporary folder.
     """
 
     deletes: DeleteFiles
@@ -53,15 +52,12 @@ class TopicStorage:
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
     ) -> Self:
-        """Return the storage of files whose delete files lie in the same store."""
         deletes = DeleteFiles(objects, formats)
         return cls(deletes=deletes, objects=objects, formats=formats, mappings=mappings, coercion=coercion, spill=spill)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A data file that is open for reading until `close`."""
-
     reader: SegmentReader
     deletes: Deletes
     assembler: Assembler
@@ -70,9 +66,9 @@ class OpenFile:
     def open(
         cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED, *, reads_all: bool = False
     ) -> OpenFile:
-        """Open a file, to assemble records of a shape. `reads_all`: every block will be read.
+        """Open a file. `reads_all`: every block will be read.
 
-        Raises subclasses of StorageError, and UnknownFormat if there is no reader for its format.
+        Raises subclasses of StorageError, and UnknownFormat.
         """
         segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.read(file)
@@ -82,17 +78,16 @@ class OpenFile:
 
     @classmethod
     def whole(cls, segment_format: SegmentFormat, objects: ObjectStore, path: str, mappings: KnownMappings) -> OpenFile:
-        """Open a file outside any table, with all of its rows. Raises as `open`."""
+        """Open a file outside any table, with all rows. Raises as `open`."""
         reader = segment_format.open(objects, path)
         mappings.learn(reader.metadata)
         return cls(reader, _NOTHING_DELETED, Assembler(path, reader.schema, mappings))
 
     def close(self) -> None:
-        """Close the file; closing it again does nothing."""
         self.reader.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Assemble the records of a block in a partition and range of offsets, in sorted, nonempty batches."""
+        """Return sorted, nonempty batches."""
         nulls = self.null_columns(block)
         batches = self.reader.read(
             block,
@@ -105,7 +100,6 @@ class OpenFile:
             yield sorted_by_offset(self.assembler.records(rows, kafka, nulls))
 
     def schema_versions(self) -> frozenset[int]:
-        """Return the schema versions of all rows: by the mappings in the footer, else by the rows."""
         if mappings := self.reader.metadata.mappings:
             return frozenset(mappings)
         versions: set[int] = set()
@@ -115,9 +109,9 @@ class OpenFile:
         return frozenset(versions)
 
     def all_records(self, field_ids: frozenset[int] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Read the rows that aren't deleted, in file order, each batch with its records.
+        """Read rows that aren't deleted, with their records.
 
-        With `field_ids` only these columns, which must include the assembler's.
+        `field_ids` must include the assembler's.
         """
         for block in self.reader.blocks():
             for rows, kafka in self.rows(block, None, field_ids):
@@ -125,26 +119,25 @@ class OpenFile:
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Whether records can be assembled from texts in dictionaries, which can't be compared or shown."""
+        """Whether texts may be in dictionaries, which can't be compared or shown."""
         return not (self.assembler.shape.shows or self.deletes.equalities)
 
     def null_columns(self, block: Block) -> frozenset[int]:
-        """The columns that needn't be read for a block's records, as they are null in all rows."""
+        """Return columns that needn't be read, as they are null in all rows."""
         if not self.takes_dictionaries:
             return frozenset()
         return self.reader.null_columns(block, self.assembler.omissible_ids)
 
     def kafka(self, block: Block, wanted: RowRange) -> Iterator[pa.StructArray]:
-        """Read only the column `kafka` of these rows, in file order."""
         for _, kafka in self.rows(block, wanted, KAFKA_IDS):
             yield kafka
 
     def rows(
         self, block: Block, wanted: RowRange | None = None, field_ids: frozenset[int] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
-        """Read the rows of a block that aren't deleted, in file order: nonempty batches, each with its `kafka`.
+        """Read rows that aren't deleted, in nonempty batches, with their `kafka`.
 
-        `wanted` selects rows and `field_ids` columns, which must include `kafka`.
+        `field_ids` must include `kafka`.
         """
         columns = None if field_ids is None else field_ids | self.deletes.field_ids
         return self._rows(self.reader.read(block, columns), block.first_row, wanted)
@@ -170,7 +163,6 @@ class OpenFile:
 
 
 def _has_begin(block: Block, wanted: RowRange) -> bool:
-    """Whether the first rows of a block are needed. A reader of later rows waits until they are decoded."""
     return block.is_sorted and block.low_offset is not None and wanted.start_offset <= block.low_offset
 
 

@@ -1,7 +1,6 @@
-"""Reads the records of one partition in order of offset, however rewrites have ordered the files.
+"""Reads one partition's records by offset, for files in any order.
 
-Sorted blocks that overlap no other are streamed; other records wait in a buffer until no unread block can hold an
-earlier offset.
+Sorted blocks without overlap are streamed; other records are buffered.
 """
 
 from __future__ import annotations
@@ -26,17 +25,12 @@ from archiver.storage.segment import Block, RowRange, SegmentReader
 
 
 class ScannedFile(Protocol):
-    """An open file that a scan reads."""
-
     @property
-    def reader(self) -> SegmentReader:
-        """The reader of the file."""
+    def reader(self) -> SegmentReader: ...
 
-    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Return sorted, nonempty batches with a column `offset`."""
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]: ...
 
-    def close(self) -> None:
-        """Close the file."""
+    def close(self) -> None: ...
 
 
 OpensFile: TypeAlias = Callable[[TopicStorage, RecordShape, TableFile], ScannedFile]
@@ -63,10 +57,10 @@ class _Unread:
 
 
 class PartitionScan:
-    """One pass over the records of a partition and range. `files` are ordered by lowest offset.
+    """One pass over a range. `files` are ordered by lowest offset.
 
-    Iterate once; closing the iterator closes the files. Batches are never empty; offsets rise strictly. Raises
-    ReplayError for a repeated offset, and for unsorted rows in a file that claims to be sorted.
+    Batches are nonempty and offsets rise strictly. Raises ReplayError for repeated offsets, and for wrong claims to be
+    sorted.
     """
 
     def __init__(
@@ -79,10 +73,7 @@ class PartitionScan:
         held_bytes: int = HELD_BYTES,
         open_file: Callable[[TableFile], ScannedFile] | None = None,
     ) -> None:
-        """`held_bytes` bounds the waiting records in memory; more go to disk.
-
-        `open_file` opens a file to other batches than records of the shape.
-        """
+        """`held_bytes` bounds the buffer in memory; the rest goes to disk."""
         # No method of this object: in a cycle, closed files would keep their row groups until the collector comes.
         self._opened = open_file or partial(open_records, storage, shape)
         self._wanted = wanted
@@ -125,7 +116,6 @@ class PartitionScan:
         yield from buffer.take_below()
 
     def _push_file(self) -> None:
-        """Add the next file to the pending ones. Later files can't hold earlier offsets."""
         file = next(self._files, None)
         if file is not None:
             low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)
@@ -160,5 +150,4 @@ class PartitionScan:
 
 
 def open_records(storage: TopicStorage, shape: RecordShape, file: TableFile) -> ScannedFile:
-    """Open a file to all of its records."""
     return OpenFile.open(storage, file, shape)

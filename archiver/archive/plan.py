@@ -1,7 +1,4 @@
-"""Selects the files of the current snapshot that a replay has to read, by the manifests' bounds.
-
-A file without bounds is read.
-"""
+"""Selects the files that a replay has to read by the manifests' bounds, if any."""
 
 from __future__ import annotations
 
@@ -24,10 +21,7 @@ UNKNOWN_LOW = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One snapshot of a topic's table: its files, and the next offset and epoch of each partition.
-
-    `first_offsets` are the starts of partitions whose older records were retired.
-    """
+    """One snapshot of a topic's table. `first_offsets` are set after records were retired."""
 
     snapshot_id: int | None
     files: TableFiles
@@ -38,19 +32,17 @@ class TopicSnapshot:
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The archived partitions, in ascending order."""
         return tuple(sorted(self.files.partitions | self.next_offsets.keys()))
 
 
 def select_files(files: TableFiles, wanted: RowRange) -> Iterator[TableFile]:
-    """Yield the files that may hold rows of the range, by lowest possible offset."""
+    """Yield files by lowest possible offset."""
     rows = np.flatnonzero(may_hold(files.columns, wanted))
     lows = pc.fill_null(files.columns[file_columns.LOW_OFFSET], UNKNOWN_LOW).to_numpy()[rows]
     return files.pick(rows[np.argsort(lows, kind="stable")])
 
 
 def may_hold(files: pa.Table, wanted: RowRange) -> Mask:
-    """Whether each file in `files` (columns of `file_columns`) may hold rows of the range."""
     kept = _within(files, wanted.partition, wanted.partition, file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION)
     kept &= _within(
         files, wanted.start_offset, wanted.end_offset - 1, file_columns.LOW_OFFSET, file_columns.HIGH_OFFSET
@@ -61,7 +53,6 @@ def may_hold(files: pa.Table, wanted: RowRange) -> Mask:
 
 
 def _within(files: pa.Table, first: int, last: int, low: str, high: str) -> Mask:
-    """Whether the bounds in the columns `low` and `high` allow a value from `first` to `last`, inclusive."""
     return _unless_false(pc.and_(pc.greater_equal(files[high], first), pc.less_equal(files[low], last)))
 
 

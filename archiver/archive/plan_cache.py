@@ -1,6 +1,6 @@
-"""A local cache of manifests for later processes: a million entries take minutes to read.
+"""A local cache of manifests: a million entries take minutes to read.
 
-An entry needs a valid checksum, and a folder that no other user can write to. Any other failure only costs time.
+Entries need a valid checksum and a private folder. Other failures only cost time.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlanCache:
-    """The columns of data files by manifest, in a private folder. Thread-safe."""
+    """Files by manifest, in a private folder. Thread-safe."""
 
     folder: Path
 
     @classmethod
     def below(cls, spool: Path) -> PlanCache | None:
-        """The cache in a folder of the spool; None if it can't be made, or other users could change it."""
+        """Return None if the folder can't be made, or other users could change it."""
         folder = spool / FOLDER
         try:
             spool.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,7 +53,6 @@ class PlanCache:
         return cls(folder) if _is_ours(above, 0o022) and _is_ours(status, 0o077) else None
 
     def find(self, manifest: ManifestFile, counted: frozenset[int]) -> tuple[pa.RecordBatch, ...] | None:
-        """Return the files of a manifest; None if they aren't cached."""
         key = _key(manifest, counted)
         path = self._path(key)
         try:
@@ -69,7 +68,7 @@ class PlanCache:
         return batches if is_known else None
 
     def keep(self, manifest: ManifestFile, counted: frozenset[int], batches: tuple[pa.RecordBatch, ...]) -> None:
-        """Keep the files of a manifest if they are many. Without room or permission, nothing is kept or raised."""
+        """Cache a manifest with many files. Failures are ignored."""
         if sum(batch.num_rows for batch in batches) < LEAST_FILES:
             return
         key = _key(manifest, counted)
@@ -90,7 +89,6 @@ class PlanCache:
                 raise
 
     def forget_all(self) -> None:
-        """Remove everything. A failed removal is logged."""
         try:
             entries = list(self.folder.iterdir())
         except OSError as error:
@@ -103,7 +101,7 @@ class PlanCache:
                 _LOG.warning("%s, which has values of partitions, can't be removed: %s; remove it", path, error)
 
     def forget_unused(self) -> None:
-        """Remove entries that no plan used for 30 days, and incomplete files of killed processes."""
+        """Remove entries unused for 30 days, and incomplete files of killed processes."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(FileNotFoundError):
@@ -119,7 +117,7 @@ def _is_ours(found: os.stat_result, others: int) -> bool:
 
 
 def _key(manifest: ManifestFile, counted: frozenset[int]) -> bytes:
-    """Everything that the columns depend on. Entries inherit sequence number and spec from the manifest list."""
+    """Return everything that the columns depend on. Entries inherit from the manifest list."""
     of = manifest
     parts = (_VERSION, of.manifest_path, of.manifest_length, of.sequence_number, of.partition_spec_id, *sorted(counted))
     return repr(parts).encode()

@@ -1,6 +1,6 @@
-"""Converts a file's columns to the types of the mapping that wrote the rows, by field id, at any depth.
+"""Converts a file's columns to the types of the writing mapping, by field id at any depth.
 
-Columns that the file lacks are reported, so that a replay never invents a default.
+Missing columns are reported: a replay never invents a default.
 """
 
 from __future__ import annotations
@@ -25,23 +25,19 @@ _KNOWN_PROJECTIONS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A compiled conversion of one column. `missing` names the target's columns that the source lacks."""
-
     convert: Convert
     missing: tuple[str, ...]
 
     def __call__(self, column: pa.Array) -> pa.Array:
-        """Convert one column."""
         return self.convert(column)
 
 
 def compile_projection(
     source: pa.DataType, target: pa.DataType, name: str, *, nulls: frozenset[int] = frozenset()
 ) -> Projection:
-    """Compile the conversion from type to type; `name` is the column's, for errors.
+    """Compile the conversion. `name` is for errors.
 
-    Columns with the field ids `nulls` are null in all rows and don't count as missing. Raises ReplayError if the file's
-    type can't hold what the mapping wrote.
+    Columns in `nulls` don't count as missing. Raises ReplayError if the file's type can't hold what the mapping wrote.
     """
     missing: list[str] = []
     convert = _compile(source, target, name, _Absent(missing, nulls))
@@ -56,10 +52,7 @@ def shared_projection(
     nulls: frozenset[int] = frozenset(),
     in_dictionaries: bool = False,
 ) -> Projection:
-    """The same, compiled once for all files with these types and names.
-
-    `in_dictionaries` leaves the source's texts in dictionaries.
-    """
+    """As `compile_projection`, but cached. `in_dictionaries` keeps texts in dictionaries."""
     return _shared(Exact.of_type(source), Exact.of_type(target), name, nulls, in_dictionaries)
 
 
@@ -80,7 +73,6 @@ class _Absent:
 
 
 def with_dictionaries(source: pa.DataType, target: pa.DataType) -> pa.DataType:
-    """The target's type with the source's dictionaries of texts."""
     if pa.types.is_struct(target) and pa.types.is_struct(source):
         theirs = {field_id(field): field.type for field in source}
         kinds = [with_dictionaries(theirs.get(field_id(field), field.type), field.type) for field in target]
@@ -171,7 +163,6 @@ def _compile_map(source: pa.MapType, target: pa.MapType, name: str, absent: _Abs
 def _unsliced(
     column: pa.ListArray | pa.LargeListArray | pa.MapArray, children: Iterable[pa.Array]
 ) -> tuple[pa.Int32Array, list[pa.Array]]:
-    """Offsets from 0, and the used parts of the children: a sliced list still holds all children."""
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     rebased = pc.subtract(offsets, offsets[0]).cast(pa.int32())

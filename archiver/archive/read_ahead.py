@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """A stream whose next part is read by an executor: at most one part waits. No part may be None.
+    """Reads at most one part ahead. No part may be None.
 
-    As a context manager it closes the stream after the last read.
+    As a context manager it closes the stream.
     """
 
     def __init__(self, stream: Iterator[T], executor: Executor) -> None:
@@ -32,13 +32,12 @@ class ReadAhead(Generic[T]):
 
     @property
     def future(self) -> Future[T | None]:
-        """The next part; None at the end of the stream."""
         return self._next
 
     def take(self) -> T | None:
-        """Wait for the next part, start to read the following one, and return it; None after the end.
+        """Return the next part and start to read the following one; None at the end.
 
-        Raises what reading raised; the stream ends with that.
+        An error in reading is raised and ends the stream.
         """
         part = self._next.result()
         if part is not None:
@@ -46,7 +45,7 @@ class ReadAhead(Generic[T]):
         return part
 
     def close(self, *, waits: bool = False) -> None:
-        """Close the stream after a running read. With `waits`, return only then."""
+        """Close the stream after a running read. `waits`: return only then."""
         is_running = not self._next.cancel()
         if not waits:
             self._next.add_done_callback(lambda _: _close(self._stream))

@@ -1,4 +1,4 @@
-"""The columns of records in Arrow: RECORDS as a Kafka consumer sees them, or another RecordShape."""
+"""The columns of records in Arrow: RECORDS as consumers see them, or another RecordShape."""
 
 from __future__ import annotations
 
@@ -73,10 +73,7 @@ DECODED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordParts:
-    """Archived rows in four parts: `kafka` (with the columns of a shape), keys, values and headers.
-
-    Only a shape that `shows` has `shown_keys` and `shown_values`, of type SHOWN.
-    """
+    """Rows in four parts. Only a shape that `shows` has shown columns, of type SHOWN."""
 
     kafka: pa.StructArray
     keys: pa.BinaryArray
@@ -90,8 +87,7 @@ class RecordParts:
 class RecordShape:
     """The columns that archived rows are converted to.
 
-    `required` are field ids in `kafka` that every file must have; `optional` ones may be null. `shows` adds keys and
-    values as JSON. `is_streamed`: several partitions are read at once, so CPU counts most.
+    `required` are field ids that every file must have. `shows` adds JSON. `is_streamed`: save CPU.
     """
 
     required: frozenset[int]
@@ -102,17 +98,14 @@ class RecordShape:
 
     @cached_property
     def ids(self) -> frozenset[int]:
-        """The field ids to read of `kafka`."""
         return self.required | self.optional
 
     @cached_property
     def kafka_type(self) -> pa.StructType:
-        """The type of `kafka` that `build` gets."""
         return pa.struct([field for field in KAFKA_FIELD.type if field_id(field) in self.ids])
 
     @cached_property
     def optional_names(self) -> frozenset[str]:
-        """The full names of the columns that a file may lack."""
         return frozenset(
             f"{names.KAFKA}.{field.name}" for field in KAFKA_FIELD.type if field_id(field) in self.optional
         )

@@ -1,4 +1,4 @@
-"""A buffer that sorts records by offset: in memory up to a bound, beyond it in sorted runs on disk."""
+"""Sorts records by offset: in memory up to a bound, then in sorted runs on disk."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LEAST_PIECE = 64 << 10
 
 
 class ReorderBuffer:
-    """Takes sorted batches in any order and returns them in order of offset. Close it in the end."""
+    """Takes sorted batches in any order and returns them by offset. Close it."""
 
     def __init__(self, folder: Path | None = None, *, held_bytes: int = HELD_BYTES, fan_in: int = FAN_IN) -> None:
-        """`held_bytes` bounds memory. Runs are written to `folder`, else to the system's temporary folder."""
+        """`held_bytes` bounds memory. `folder` defaults to the system's temporary folder."""
         self._folder = folder
         self._held_bytes = held_bytes
         self._piece_bytes = max(LEAST_PIECE, held_bytes // PIECES)
@@ -44,7 +44,7 @@ class ReorderBuffer:
             self._keep(run, 0)
 
     def take_below(self, frontier: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Take the records below the offset `frontier`, or all, in order. Exhaust it before adding more."""
+        """Take the records below the offset `frontier`, or all. Exhaust it before adding more."""
         while True:
             runs = tuple(self._runs)
             bound = _bound(runs, frontier)
@@ -57,7 +57,6 @@ class ReorderBuffer:
         self._bytes = sum(batch.nbytes for batch in self._batches)
 
     def close(self) -> None:
-        """Drop all records and close all runs."""
         for run in self._runs:
             run.close()
         self._batches, self._levels = [], []
@@ -81,13 +80,11 @@ class ReorderBuffer:
 
 
 def _bound(runs: Iterable[SpilledRun], frontier: int | None) -> int | None:
-    """The offset up to which the runs' heads hold all records; None if there is no bound."""
     ends = [int(offsets_of(run.head)[-1]) + 1 for run in runs if run.head is not None and run.has_more]
     return min([*ends, *([] if frontier is None else [frontier])], default=None)
 
 
 def _taken(run: SpilledRun, bound: int | None) -> list[pa.RecordBatch]:
-    """Take the part of a run's head below the bound. If that is all of it, the run advances."""
     if run.head is None:
         return []
     ready, rest = ([run.head], []) if bound is None else split_at_offset([run.head], bound)

@@ -1,4 +1,4 @@
-"""A sorted run of batches in a nameless temporary file, which ends with the process."""
+"""A sorted run of batches in a nameless temporary file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,9 @@ from archiver.errors import StorageError
 
 
 class SpilledRun:
-    """Batches in ascending order of offset. `head` is the first remaining batch, or None."""
+    """`head` is the first remaining batch, or None."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], folder: Path | None, *, piece_bytes: int) -> None:
-        """Write the batches, at least one, to a file in `folder`, else in the system's temporary folder.
-
-        One piece of about `piece_bytes` is in memory while the run is read.
-        """
         self._folder = _usable(folder)
         self._left = 0
         with self._errors():
@@ -41,11 +37,9 @@ class SpilledRun:
 
     @property
     def has_more(self) -> bool:
-        """Whether batches come after the head."""
         return self._left > 0
 
     def advance(self) -> None:
-        """Make the next batch the head. At the end, close the file."""
         if not self._left:
             self.close()
             return
@@ -54,7 +48,6 @@ class SpilledRun:
         self._left -= 1
 
     def close(self) -> None:
-        """Drop the remaining batches."""
         self.head, self._left = None, 0
         self._file.close()
 

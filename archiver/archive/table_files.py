@@ -1,4 +1,4 @@
-"""The data files of a table's current snapshot, with the metadata of their manifest entries."""
+"""The data files of a table's current snapshot."""
 
 from __future__ import annotations
 
@@ -28,19 +28,16 @@ READERS = 8
 
 @dataclass(frozen=True, slots=True)
 class ValueBounds:
-    """Lowest and highest value, both included."""
-
     low: int
     high: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFile:
-    """A data file and the delete files that apply to it.
+    """A data file and its delete files.
 
-    `partitions` and `offsets` bound its rows. `latest` is the highest possible timestamp (ms), -1 if no record has one;
-    `latest_ingest` the highest ingest timestamp (µs); None if the manifest lacks it. `partition_values` are in the
-    partition spec `spec_id`.
+    `latest` is the highest possible timestamp (ms), -1 without one; `latest_ingest` the highest ingest timestamp (µs);
+    None if the manifest lacks it.
     """
 
     path: str
@@ -59,7 +56,7 @@ class TableFile:
 
     @property
     def ordinal(self) -> int:
-        """Its partition as hours, days or months since 1970, in a table partitioned by time alone; else 0.
+        """Hours, days or months since 1970 in a table partitioned by time alone; else 0.
 
         Raises StorageError for other values.
         """
@@ -70,15 +67,11 @@ class TableFile:
 
     @property
     def has_deletes(self) -> bool:
-        """Whether some of its rows may have been deleted."""
         return bool(self.position_deletes or self.equality_deletes)
 
 
 class TableFiles:
-    """The data files of one snapshot. Iterating yields TableFiles. Thread-safe.
-
-    `columns` has a row for each file, with the columns of `file_columns`.
-    """
+    """The files of one snapshot: a row of `columns` for each. Thread-safe."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, deletes: DeleteIndex) -> None:
         self._batches = tuple(batches)
@@ -96,31 +89,28 @@ class TableFiles:
 
     @cached_property
     def partitions(self) -> frozenset[int]:
-        """The lowest and highest Kafka partition of each file with bounds."""
         bounds = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
         return frozenset(
             partition for column in bounds for partition in pc.unique(column).to_pylist() if partition is not None
         )
 
     def pick(self, indices: npt.NDArray[np.int64]) -> Iterator[TableFile]:
-        """Yield the files of these rows of `columns`, in this order."""
         batches = np.searchsorted(self._starts, indices, side="right") - 1
         for number, row in zip(batches.tolist(), (indices - self._starts[batches]).tolist(), strict=True):
             yield from map(self._described, self._batches[number].slice(row, 1).to_pylist())
 
     def named(self, paths: Collection[str]) -> dict[str, TableFile]:
-        """Return the files at these paths, by path. Unknown paths are left out."""
+        """Return files by path, without unknown ones."""
         values = pa.array(sorted(paths), pa.large_string())
         mask = pc.is_in(self.columns[columns.PATH], value_set=values)
         return {file.path: file for file in self.pick(np.flatnonzero(mask.to_numpy()))}
 
     def only_adds_to(self, earlier: TableFiles) -> bool:
-        """Whether every file of an earlier snapshot is still there, with the same delete files."""
+        """Whether all files of an earlier snapshot are left, with the same delete files."""
         kept = pc.is_in(earlier.columns[columns.PATH], value_set=pc.unique(self.columns[columns.PATH]))
         return self._deletes is earlier._deletes and bool(kept.to_numpy().all())
 
     def added_since(self, earlier: TableFiles) -> Iterator[TableFile]:
-        """Yield the files that an earlier snapshot lacks."""
         shared = pc.is_in(self.columns[columns.PATH], value_set=pc.unique(earlier.columns[columns.PATH]))
         return self.pick(np.flatnonzero(~shared.to_numpy()))
 
@@ -148,17 +138,15 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manifest:
-    """The contents of one manifest: data files in columns, delete files as entries without metrics."""
-
     files: tuple[pa.RecordBatch, ...]
     deletes: tuple[ManifestEntry, ...]
 
 
 @dataclass(slots=True)
 class ManifestReader:
-    """Reads a table's manifests, each once. Not thread-safe.
+    """Reads each manifest once. Not thread-safe.
 
-    `counted` are the field ids of columns with null counts. `cache` holds what earlier processes read.
+    `counted` are fields with null counts. `cache` is shared with other processes.
     """
 
     counted: frozenset[int] = frozenset()
@@ -168,10 +156,7 @@ class ManifestReader:
     _last: tuple[str, TableFiles] | None = None
 
     def files(self, table: Table, *, unreadable: Callable[[str, StorageError], None] | None = None) -> TableFiles:
-        """Read the data files of the current snapshot; none without a snapshot.
-
-        Unreadable manifests are passed to `unreadable` if it is given, and left out.
-        """
+        """Read the current snapshot. Unreadable manifests go to `unreadable`, if given."""
         snapshot = table.current_snapshot()
         if snapshot is None:
             return TableFiles((), columns.columns_of(self.counted), DeleteIndex((), {}))

@@ -1,4 +1,4 @@
-"""Loads the tables of archived topics from the Iceberg REST catalog. Needs no Kafka and no Postgres."""
+"""Loads archived topics' tables from the REST catalog, without Kafka or Postgres."""
 
 from __future__ import annotations
 
@@ -21,30 +21,26 @@ CATALOG_SECONDS = 60.0
 
 
 class TableSource(Protocol):
-    """The tables that topics are archived in."""
-
     def load(self, topic: str) -> Table:
-        """Load a topic's current table. Raises NoTable, and CatalogError if it can't be read."""
+        """Load the current table. Raises NoTable, and subclasses of CatalogError."""
 
     def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the name of every topic that has a table. Tables of `known` topics are not loaded."""
+        """Return all topics with a table. Tables of `known` topics aren't loaded."""
 
     def names(self) -> frozenset[str]:
-        """Return the names of all tables without loading them: archives of topics, and other tables."""
+        """Return all tables, also of other writers, without loading them."""
 
     def table_of(self, topic: str) -> str | None:
-        """Return the name of the table that a topic would have; None if it isn't configured."""
+        """Return the topic's table name; None if it isn't configured."""
 
 
 class CatalogTables:
-    """The tables in the catalog of a configuration. Thread-safe."""
-
     def __init__(self, config: Config) -> None:
         self._config = config
         self._uri = config.catalog["uri"]
 
     def load(self, topic: str) -> Table:
-        """Load a topic's current table. Raises NoTable and subclasses of CatalogError."""
+        """Raise NoTable, and subclasses of CatalogError."""
         name = self._config.topic(topic).table
         with in_our_words(self._uri, name), closing(self._connect()) as catalog:
             try:
@@ -59,7 +55,6 @@ class CatalogTables:
         return table
 
     def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the topics with a table in `kafka` and in the configured namespaces."""
         topics = set()
         by_table = {self._config.table_of(topic): topic for topic in known}
         with in_our_words(self._uri), closing(self._connect()) as catalog:
@@ -71,12 +66,10 @@ class CatalogTables:
         return tuple(sorted(topics))
 
     def names(self) -> frozenset[str]:
-        """Return the names of all tables in these namespaces."""
         with in_our_words(self._uri), closing(self._connect()) as catalog:
             return frozenset(name for namespace in self._config.namespaces for name in _tables(catalog, namespace))
 
     def table_of(self, topic: str) -> str | None:
-        """Return the name of the table that a topic would have."""
         return self._config.table_of(topic)
 
     def _connect(self) -> RestCatalog:
@@ -85,7 +78,6 @@ class CatalogTables:
 
 
 def _topic_of(catalog: RestCatalog, namespace: str, name: str) -> str | None:
-    """The topic whose archive a table is. None if the table was dropped after listing."""
     try:
         table: Table = catalog.load_table(name)
     except NoSuchTableError:
@@ -103,7 +95,7 @@ def _tables(catalog: RestCatalog, namespace: str) -> list[str]:
 
 
 def check_table(table: Table, *, topic: str, name: str) -> None:
-    """Raise NotOurTable if the table isn't this topic's archive, NewerFormat if a newer archiver wrote it."""
+    """Raise NotOurTable for a table of something else, NewerFormat if a newer archiver wrote it."""
     properties = table.properties
     if properties.get(keys.TOPIC) != topic:
         raise NotOurTable(

@@ -1,6 +1,6 @@
-"""One topic's archive: its partitions, watermarks, offsets by time, and records in order.
+"""One topic's archive: watermarks, offsets by time, and records in order.
 
-Another table under the same name is never read, nor one that was set back (RolledBack).
+Never reads a replaced table under the same name, nor a table that was set back (RolledBack).
 """
 
 from __future__ import annotations
@@ -63,11 +63,9 @@ class TopicArchive:
         spill: Path | None = None,
         ledger: Callable[[str, UUID], LedgerState] | None = None,
     ) -> None:
-        """`registry` takes the cluster's id and the table's UUID, and returns mappings that footers lack.
+        """`registry` and `ledger` get the ids of cluster and table.
 
-        `ledger` takes the same and returns the columns of all schema versions.
-
-        `coercion` and `spill` are as in TopicStorage. A folder of `spill` caches manifests for later processes.
+        `registry` returns mappings that footers lack, `ledger` all columns. A folder `spill` also caches manifests.
         """
         self.topic = topic
         self._tables = tables
@@ -87,23 +85,21 @@ class TopicArchive:
         self._snapshot = self._read(table)
 
     def ledger(self) -> LedgerState:
-        """Return the columns of all schema versions. ReplayError without a registry; raises RegistryError."""
+        """Return the columns of all versions. Raises ReplayError without a registry, and RegistryError."""
         if self._ledger is None:
             raise ReplayError("conditions on columns need the registry: open the archive with one", topic=self.topic)
         return self._ledger(self.cluster_id, self.table_uuid)
 
     @property
     def schema(self) -> Schema:
-        """The table's columns at the last refresh."""
         return self._schema
 
     @property
     def snapshot(self) -> TopicSnapshot:
-        """The snapshot that was current at the last refresh."""
         return self._snapshot
 
     def refresh(self) -> TopicSnapshot:
-        """Load the table again. Raises ArchiveReplaced if it was dropped and created again."""
+        """Load the table again. Raises ArchiveReplaced if it was recreated."""
         with self._lock:
             table = self._tables.load(self.topic)
             self._check_same(table)
@@ -112,27 +108,24 @@ class TopicArchive:
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The archived partitions."""
         return self._snapshot.partitions
 
     def watermarks(self, partition: int) -> tuple[int, int]:
-        """Low and high watermark: the first archived offset, and the one after the last."""
+        """Return the first archived offset, and the one after the last."""
         return low_watermark(self._snapshot, partition), self.end(partition)
 
     def first_offset(self, partition: int) -> int:
-        """The first offset after retired records, or 0."""
         return self._snapshot.first_offsets.get(partition, 0)
 
     def end(self, partition: int) -> int:
-        """The high watermark: the offset after the last archived one."""
         return high_watermark(self._snapshot, partition)
 
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:
-        """The lowest offset whose timestamp (ms) is `timestamp` or later, or None."""
+        """Return the lowest offset at or after `timestamp` (ms), or None."""
         return first_offset_since(self._snapshot, partition, timestamp)
 
     def latest_time(self, partition: int) -> tuple[int, int] | None:
-        """The highest timestamp (ms) of a record, and the first offset that has it, or None."""
+        """Return the highest timestamp (ms) and its first offset, or None."""
         return latest_time(self._snapshot, partition)
 
     def records(
@@ -145,11 +138,11 @@ class TopicArchive:
         min_timestamp: int | None = None,
         open_file: OpensFile = open_records,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Yield the records from `start` up to `end`, exclusive, in order; by default all since the last refresh.
+        """Yield records up to `end`, exclusive; by default all as of the last refresh.
 
-        Batches are never empty. `min_timestamp` (ms) permits leaving out older records. `open_file` may open files to
-        fewer records. After a rewrite the stream continues with the current snapshot. Raises RecordsRetired if unread
-        records were retired, ReplayError, and subclasses of StorageError and CatalogError, which name the file.
+        `min_timestamp` (ms) permits leaving out older records. After a rewrite the stream continues with the current
+        snapshot. Raises RecordsRetired if unread records were retired, ReplayError, and subclasses of StorageError and
+        CatalogError.
         """
         snapshot = self._snapshot
         end = high_watermark(snapshot, partition) if end is None else end
@@ -216,10 +209,9 @@ class TopicArchive:
 def open_archive(
     config: Config, topic: str, tables: TableSource | None = None, *, coerces: bool = True
 ) -> TopicArchive:
-    """Open a topic's archive, with mappings from footers, else the registry, else the journal.
+    """Open an archive, with mappings from footers, else the registry, else the journal.
 
-    Missing envelopes are added if the topic is configured to `coerce`, unless `coerces` is false. Raises subclasses of
-    CatalogError and StorageError.
+    `coerces` adds missing envelopes, if the topic is so configured. Raises subclasses of CatalogError and StorageError.
     """
     source = tables or CatalogTables(config)
 

@@ -1,6 +1,6 @@
-"""Watermarks of an archived partition, the first offset since a time, and the latest time.
+"""Watermarks, first offset since a time, and latest time of a partition.
 
-A file is read only if its manifest's bounds don't suffice.
+Files are read only if bounds don't suffice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from schema_mapping import names
 
 
 def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
-    """The offset after the last archived one, or 0."""
     next_offset = snapshot.next_offsets.get(partition)
     if next_offset is not None:
         return next_offset
@@ -34,9 +33,9 @@ def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
 
 
 def record_ends(snapshot: TopicSnapshot) -> dict[int, int]:
-    """The offset of each partition from which no file has a record, by bounds; it may be too high.
+    """Return the offset from which no file has records, by bounds (maybe too high).
 
-    Only partitions with files are included, and none if a file lacks bounds.
+    Only for partitions with files; empty if a file lacks bounds.
     """
     low, high, offset = file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION, file_columns.HIGH_OFFSET
     every = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -52,7 +51,6 @@ def record_ends(snapshot: TopicSnapshot) -> dict[int, int]:
 
 
 def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
-    """The first archived offset that wasn't retired; without records the high watermark."""
     best, first = high_watermark(snapshot, partition), snapshot.first_offsets.get(partition, 0)
     for file in select_files(snapshot.files, RowRange(partition=partition, start_offset=first)):
         if _low(file) >= best:
@@ -66,7 +64,7 @@ def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
 
 
 def first_offset_since(snapshot: TopicSnapshot, partition: int, timestamp: int) -> int | None:
-    """The lowest offset whose timestamp (ms) is `timestamp` or later, as in Kafka's ListOffsets, or None."""
+    """As in Kafka's ListOffsets: the lowest offset at or after `timestamp` (ms), or None."""
     rows = RowRange(partition=partition, start_offset=snapshot.first_offsets.get(partition, 0), min_timestamp=timestamp)
     best: int | None = None
     for file in select_files(snapshot.files, rows):
@@ -80,7 +78,7 @@ def first_offset_since(snapshot: TopicSnapshot, partition: int, timestamp: int) 
 
 
 def latest_time(snapshot: TopicSnapshot, partition: int) -> tuple[int, int] | None:
-    """The highest timestamp (ms) of a record, and the first offset that has it; None without timestamps."""
+    """Return the highest timestamp (ms) and its first offset, or None."""
     rows = RowRange(partition=partition, min_timestamp=0)
     best: tuple[int, int] | None = None
     files = list(select_files(snapshot.files, rows))
@@ -133,7 +131,7 @@ def _low(file: TableFile) -> int:
 
 
 def _known_low(file: TableFile) -> int | None:
-    """The file's lowest offset, if its bounds are of one partition and no rows were deleted."""
+    """Return the lowest offset, if bounds are of one partition and no rows were deleted."""
     if file.has_deletes or file.offsets is None or file.partitions is None:
         return None
     return file.offsets.low if file.partitions.low == file.partitions.high else None

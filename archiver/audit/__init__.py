@@ -1,3 +1,3 @@
-"""Evidence that can be checked without the archiver: signed documents, and the trail of a table's acts."""
+"""Evidence that can be checked without the archiver: signed documents and audit trails."""
 
 __all__ = ["acts", "check", "checkpoints", "documents", "entry", "export", "folder", "signing", "trail", "trails"]

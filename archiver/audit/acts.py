@@ -1,7 +1,6 @@
-"""What the archiver does to a table: each act becomes one entry of the audit trail (docs/audit.md).
+"""Acts on a table, each of which becomes one entry of the audit trail, by its `id` (docs/audit.md).
 
-An act recorded again under its `id` stays one entry. `added` and `removed` are the digests of the records that the
-table gained and lost; None if unknown.
+`added` and `removed` are the digests of the gained and lost records; None if unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began:
-    """The trail begins. The table is new (`create`), or had `rows` already (`adopt`)."""
+    """The trail begins with a new table (`create`), or with `rows` (`adopt`)."""
 
     is_new: bool
     rows: int = 0
@@ -37,28 +36,22 @@ class Began:
 
     @property
     def kind(self) -> str:
-        """The kind of entry."""
         return "create" if self.is_new else "adopt"
 
     @property
     def added(self) -> str | None:
-        """The digest of the table's records."""
         return self.digest
 
     @property
     def removed(self) -> str | None:
-        """No records."""
         return NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         return {"rows": self.rows, "files": self.files}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolved:
-    """A new schema version, used for records archived from then on."""
-
     version: int
     fingerprint: str
 
@@ -68,11 +61,9 @@ class Evolved:
 
     @property
     def id(self) -> str:
-        """One entry for each version."""
         return f"schema-{self.version}"
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         return {"schema_version": self.version, "fingerprint": self.fingerprint}
 
 
@@ -89,21 +80,17 @@ class Appended:
 
     @property
     def id(self) -> str:
-        """The first range's id: a range is appended once."""
         return f"append-{min(self.range_ids)}"
 
     @property
     def range_ids(self) -> tuple[str, ...]:
-        """The ids of the ranges."""
         return tuple(item.id for item in self.ranges)
 
     @property
     def added(self) -> str | None:
-        """The digest of the ranges' records."""
         return add_digests(item.digest for item in self.ranges)
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         lost = _by_partition((item.partition, item.start_offset, item.end_offset) for item in self.ranges if item.lost)
         return {
             "commit_id": self.commit_id,
@@ -126,31 +113,25 @@ class Rewrote:
 
     @property
     def kind(self) -> str:
-        """The rewrite's reason, which is the name of its command."""
         return self.rewrite.reason
 
     @property
     def id(self) -> str:
-        """One entry for each commit."""
         return f"rewrite-{self.rewrite.commit_id}"
 
     @property
     def leaves_out(self) -> bool:
-        """Whether the new files have fewer records than the old ones."""
         return any(span.gone for group in self.rewrite.groups for span in group.all_spans)
 
     @property
     def added(self) -> str | None:
-        """The digest of the new files' records."""
         return add_digests(file.digest for file in self.rewrite.new_files)
 
     @property
     def removed(self) -> str | None:
-        """The digest of the old files' records."""
         return self.old_digest if self.leaves_out else self.added
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         spans = [span for group in self.rewrite.groups for span in group.all_spans]
         gone = {
             name: count
@@ -177,7 +158,7 @@ class Rewrote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefilledAct:
-    """A commit brought lost rows back, or recorded them as gone: `erased` on purpose, or `lost`."""
+    """Lost rows were restored, or recorded as gone: `erased` on purpose, or `lost`."""
 
     commit_id: str
     files: int
@@ -193,16 +174,14 @@ class RefilledAct:
 
     @property
     def id(self) -> str:
-        """One entry for each commit."""
         return f"refill-{self.commit_id}"
 
     @property
     def added(self) -> str | None:
-        """None: the trail counts archived records, and restored rows were never removed from it."""
+        """None: restored rows were never removed from the trail's count."""
         return NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         spans = {"offsets": self.refilled, "accepted_removed": self.erased, "accepted_lost": self.lost}
         return {
             "commit_id": self.commit_id,
@@ -216,7 +195,7 @@ class RefilledAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepartitionedAct:
-    """A metadata commit changed the partitioning. Both are transforms and field ids of columns."""
+    """A change of partitioning, given as transforms and field ids."""
 
     commit_id: str
     before: str
@@ -228,17 +207,15 @@ class RepartitionedAct:
 
     @property
     def id(self) -> str:
-        """One entry for each commit."""
         return f"repartition-{self.commit_id}"
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         return {"commit_id": self.commit_id, "before": self.before, "after": self.after}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredHold:
-    """`hold = true` appeared in the topic's section, or disappeared. `change` counts both."""
+    """`hold = true` appeared in the topic's section (odd `change`), or disappeared."""
 
     change: int
 
@@ -247,21 +224,17 @@ class ConfiguredHold:
 
     @property
     def is_held(self) -> bool:
-        """Whether it appeared. Odd changes did."""
         return self.change % 2 == 1
 
     @property
     def kind(self) -> str:
-        """The same kinds as for holds that were placed or released by command."""
         return "hold" if self.is_held else "release"
 
     @property
     def id(self) -> str:
-        """One entry for each change."""
         return f"{self.kind}-{CONFIG_HOLD}-{self.change}"
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         return {
             "hold": CONFIG_HOLD,
             "spans": [[WHOLE_TOPIC.partition, WHOLE_TOPIC.start_offset, WHOLE_TOPIC.end_offset]],
@@ -273,10 +246,7 @@ class ConfiguredHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """Any other act, which adds and removes no record: an erasure's rewrites have separate entries.
-
-    `details` are plain JSON values without fractions.
-    """
+    """Any other act, without added or removed records. `details` are JSON values without fractions."""
 
     kind: NotedKind
     id: str
@@ -286,7 +256,6 @@ class Noted:
     removed: ClassVar[str | None] = NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
-        """The entry's fields beside the kind."""
         return dict(self.details)
 
 
@@ -305,5 +274,4 @@ def _by_partition(spans: Iterable[Span]) -> dict[str, list[list[int]]]:
 
 
 def _text(number: int | None) -> str | None:
-    """A number of 63 bits as text: many readers of JSON keep only 53."""
     return None if number is None else str(number)

@@ -1,7 +1,6 @@
-"""Checks a trail by the store alone: each entry against the previous one, and all against signed checkpoints.
+"""Checks a trail: each entry against the previous one, and all against signed checkpoints.
 
-Finds entries that were changed, dropped, reordered or cut off before a checkpoint, but not the loss of the last entries
-that no checkpoint covers yet.
+Finds all changes except lost entries after the last checkpoint.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ _MOST: Final = 1_000
 
 
 class ProblemKind(StrEnum):
-    """What is wrong."""
-
     DAMAGED = "damaged"
     """An object's bytes are no entry."""
     MISSING = "missing"
@@ -59,8 +56,6 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that is wrong. `entry` is an entry's number; `path` the object's."""
-
     kind: ProblemKind
     text: str
     entry: int | None = None
@@ -69,7 +64,7 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class TrailReport:
-    """The result of a check of one trail. `signed` entries are covered by a checkpoint of a given key."""
+    """`signed` entries are covered by a checkpoint of a given key."""
 
     topic: str = ""
     table: str = ""
@@ -87,16 +82,13 @@ class TrailReport:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.problems
 
     @property
     def unsigned(self) -> int:
-        """The entries after the last checkpoint, whose loss would go unnoticed."""
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:
-        """Record a problem. Only the first ones are kept; the rest is counted."""
         if len(self.problems) < _MOST:
             self.problems.append(Problem(kind=kind, text=text, entry=entry, path=path))
         else:
@@ -104,10 +96,7 @@ class TrailReport:
 
 
 class TrailCheck:
-    """A check under way. Memory is 32 bytes for each entry, and the ids of commits.
-
-    `journaled` are the journal's commits, by entry number.
-    """
+    """A running check, in 32 bytes per entry. `journaled` are the journal's commits, by entry number."""
 
     def __init__(self, folder: str, keys: Sequence[PublicKey] = ()) -> None:
         self.report = TrailReport(folder=folder, keys=tuple(key.id for key in keys))
@@ -121,7 +110,6 @@ class TrailCheck:
         self._has_digest = False
 
     def entries(self, lines: Iterable[StoredLine]) -> Iterator[Mapping[str, Any]]:
-        """Check entries in the order of their numbers. Yield each readable one, once."""
         for line in lines:
             hash_ = bytes.fromhex(hash_of(line.data))
             earlier_hash = self._hash(line.place)
@@ -140,7 +128,7 @@ class TrailCheck:
             self.report.last_hash = self._hashes[-_HASH:].hex()
 
     def checkpoints(self, found: Iterable[tuple[str, bytes]], *, trusted: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Check checkpoints after their entries. `trusted` ones were kept elsewhere."""
+        """Check checkpoints after their entries. `trusted` ones were stored elsewhere."""
         hashes: set[str] = set()
         named: list[tuple[str, Checkpoint]] = []
         for path, data in (*found, *trusted):

@@ -1,7 +1,4 @@
-"""Checkpoints: signed statements of a trail's number of entries and last hash (docs/audit.md).
-
-The entries since the last checkpoint are first read back from the store, so that no changed entry gets signed.
-"""
+"""Signed statements of a trail's number of entries and last hash (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ _NAMES: Final = ("cluster_id", "topic", "table", "table_uuid")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A checkpoint. `document` was signed; `hash` is that of the object's bytes."""
-
     document: Mapping[str, Any]
     signature: Signature
     hash: str
@@ -52,44 +47,37 @@ class Checkpoint:
 
     @property
     def entries(self) -> int:
-        """The number of entries in the trail."""
         number: int = self.document["entries"]
         return number
 
     @property
     def root(self) -> str:
-        """The hash of the last entry."""
         text: str = self.document["root"]
         return text
 
     @property
     def time(self) -> str:
-        """The time of signing."""
         text: str = self.document["time"]
         return text
 
     @property
     def subject(self) -> dict[str, Any]:
-        """The table that the trail is about."""
         return {name: self.document.get(name) for name in _NAMES}
 
 
 @cache
 def load_key(path: Path) -> SigningKey:
-    """Load the configured signing key. Raises ConfigError if it is unusable."""
+    """Load the configured signing key. Raises ConfigError."""
     return SigningKey.load(path)
 
 
 def is_due(head: ChainHead, every: float) -> bool:
-    """Whether a trail has no checkpoint, or the last one is older than `every` seconds."""
+    """Whether there is no checkpoint, or the last one is older than `every` seconds."""
     return head.checkpoint_at is None or (datetime.now(UTC) - head.checkpoint_at).total_seconds() >= every
 
 
 def sign(folder: TrailFolder, subject: Subject, author: Author, head: ChainHead, key: SigningKey) -> Checkpoint:
-    """Sign the trail in the store, up to the registry's last entry.
-
-    Raises BadSegment if the store lacks entries or has other ones than were written.
-    """
+    """Sign the stored trail, after reading back the entries since the last checkpoint. Raises BadSegment."""
     last = _last(folder)
     entries, root = (0, FIRST_PREV) if last is None else (last.entries, last.root)
     if entries > head.entries:

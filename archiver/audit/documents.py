@@ -1,4 +1,4 @@
-"""Files that the archiver writes as evidence: each is there whole or not at all."""
+"""Evidence files, written atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_place(path: Path, what: str) -> None:
 
 
 def put_document(path: Path, text: str, what: str) -> None:
-    """Write the file in place of an older one. Raises ConfigError if that fails."""
+    """Replace a file atomically. Raises ConfigError."""
     fresh = path.with_name(f"{path.name}.tmp")
     try:
         fresh.write_text(text, "utf-8")

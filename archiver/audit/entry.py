@@ -1,4 +1,4 @@
-"""Entries and checkpoints of a trail in the store (docs/audit.md). Their bytes are hashed."""
+"""Entries of a trail (docs/audit.md). Their bytes are hashed."""
 
 from __future__ import annotations
 
@@ -21,28 +21,22 @@ FIRST_PREV: Final = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """The configured principal (else the user of the process), the host, and the archiver's version."""
-
     principal: str
     host: str
     version: str
 
     def to_json(self) -> dict[str, str]:
-        """Plain JSON values."""
         return {"principal": self.principal, "host": self.host, "version": self.version}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The table that a trail is about."""
-
     cluster_id: str
     topic: str
     table: str
     table_uuid: str
 
     def to_json(self) -> dict[str, str]:
-        """Plain JSON values."""
         return {
             "cluster_id": self.cluster_id,
             "topic": self.topic,
@@ -53,10 +47,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An entry without its position in the chain.
-
-    `is_late`: a later run recorded it, because the run that did it ended too early.
-    """
+    """An entry without its position. `is_late`: recorded by a later run."""
 
     subject: Subject
     author: Mapping[str, str]
@@ -70,7 +61,6 @@ class Draft:
 
     @classmethod
     def of_act(cls, act: Act, subject: Subject, author: Author, *, is_late: bool) -> Self:
-        """Make the draft of an act that is recorded now."""
         keeps_all = isinstance(act, Rewrote) and not act.leaves_out and act.added is None
         return cls(
             subject=subject,
@@ -100,7 +90,6 @@ class Draft:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values: the entry without number, hash and the digests of the table."""
         return {
             "format": FORMAT,
             "time": self.time,
@@ -114,16 +103,14 @@ class Draft:
         }
 
     def found(self, snapshot_id: int | None) -> Self:
-        """The draft of a commit that was found in the table later. A change of metadata has no snapshot."""
+        """Return the draft of a commit that was found in the table later. Metadata commits have no snapshot."""
         details = {} if snapshot_id is None else {"snapshot_id": str(snapshot_id)}
         return replace(self, details={**self.details, **details}, is_late=True)
 
     def doubtful(self) -> Self:
-        """The draft of a commit whose outcome can't be determined any more."""
         return replace(self, details={**self.details, "outcome": "unknown"}, is_late=True)
 
     def at(self, head: ChainHead) -> NewEntry:
-        """The entry after this end of the chain."""
         after = self._after(head.digest)
         content = self.to_json()
         digest = {"before": head.digest, **content["digest"], "after": after}
@@ -142,10 +129,9 @@ class Draft:
 
 
 def hash_of(line: bytes) -> str:
-    """The SHA-256 hash of an entry's bytes, in hexadecimal digits."""
     return hashlib.sha256(line).hexdigest()
 
 
 def timestamp(time: datetime) -> str:
-    """A time in entries: UTC, to the microsecond."""
+    """Format a time: UTC, to the microsecond."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

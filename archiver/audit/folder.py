@@ -1,4 +1,4 @@
-"""The folder of one table's trail: entries as objects, old ones packed together, and checkpoints (docs/audit.md)."""
+"""The folder of a trail: entries as objects, old ones packed, and checkpoints (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ _LOOKS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryObject:
-    """An object with entries, and the numbers of the first and the last one in its name."""
-
     path: str
     first: int
     last: int
@@ -48,19 +46,15 @@ class EntryObject:
 
     @property
     def entries(self) -> int:
-        """The number of entries."""
         return self.last - self.first + 1
 
     @property
     def is_alone(self) -> bool:
-        """Whether it has one entry and is named so."""
         return self.path.endswith(".json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLine:
-    """An entry's bytes, its object's path, and its number by its position there."""
-
     path: str
     place: int
     data: bytes
@@ -68,14 +62,11 @@ class StoredLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """The contents of a folder: objects with entries, by number, and checkpoints, the oldest first."""
-
     entries: tuple[EntryObject, ...]
     checkpoints: tuple[str, ...]
 
     @property
     def last(self) -> int:
-        """The number of the last entry, by the objects' names, or 0."""
         return max((entry.last for entry in self.entries), default=0)
 
 
@@ -87,10 +78,9 @@ class TrailFolder:
     objects: ObjectStore
 
     def listed(self) -> Listed:
-        """List the folder until a list has all entries of the list before.
+        """List the folder until a list has all entries of the list before: a paged list may miss packed entries.
 
-        A list may miss both a new pack and its single entries, as a store lists page by page. Raises StorageUnavailable
-        if lists keep changing.
+        Raises StorageUnavailable if lists keep changing.
         """
         objects = self.objects.list(self.path)
         for _ in range(_LOOKS):
@@ -116,13 +106,12 @@ class TrailFolder:
             )
 
     def write_checkpoint(self, name: str, data: bytes) -> None:
-        """Write a checkpoint under the name from `checkpoint_name`."""
         self.objects.write(f"{self.path}/{name}", data)
 
     def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
-        """Yield entries by number, from the objects on that may have number `first`.
+        """Yield entries by number, from the object that may have `first`. A packed entry may come twice.
 
-        A packed entry may come twice. Damaged objects yield the lines that they have.
+        Raises StorageUnavailable if lists keep changing.
         """
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
@@ -146,14 +135,13 @@ class TrailFolder:
                 )
 
     def checkpoints(self) -> Iterator[tuple[str, bytes]]:
-        """Yield every checkpoint's bytes with its path, the oldest first."""
         for path in self.listed().checkpoints:
             yield path, self.objects.read(path)
 
     def pack(self, *, through: int) -> int:
-        """Pack single entries up to a number, if there are many, and small packs. Return the number of objects.
+        """Pack single entries up to a number, and small packs. Return the number of objects.
 
-        Later entries may still be rewritten by their writers.
+        Writers may still rewrite later entries.
         """
         listed = self.listed().entries
         before_ms = (time.time() - PACK_SECONDS) * 1_000
@@ -185,7 +173,6 @@ class TrailFolder:
             self._say(refused[0])
 
     def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
-        """Remove objects whose entries a pack has: packing was cut short or refused. Return them."""
         inside = [item for item in listed if _has(pack, item)]
         if inside and self.path not in _SAID:
             lines = self._whole(pack)
@@ -208,7 +195,6 @@ class TrailFolder:
             )
 
     def _whole(self, each: EntryObject) -> list[bytes]:
-        """The entries of an object. Raises StorageError if its name is wrong."""
         data = self.objects.read(each.path)
         lines = [data] if each.is_alone else data.splitlines()
         is_same = each.is_alone or each.path.endswith(f"-{hash_of(data)[:16]}.jsonl")
@@ -237,7 +223,6 @@ class TrailFolder:
 
 
 def checkpoint_name(entries: int, time: str) -> str:
-    """The name of a checkpoint, which sorts by number of entries, then by time (as in entries)."""
     return f"checkpoint-{entries:010d}-{re.sub(r'[-:.]', '', time)}.json"
 
 
@@ -263,7 +248,6 @@ def _has(pack: EntryObject, each: EntryObject) -> bool:
 
 
 def _runs(objects: Sequence[EntryObject], *, most: int) -> Iterator[list[EntryObject]]:
-    """Objects without a gap between their entries' numbers, up to a pack's size together."""
     run: list[EntryObject] = []
     for item in objects:
         if run and (item.first != run[-1].last + 1 or item.last - run[0].first >= most):

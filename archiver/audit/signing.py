@@ -1,7 +1,6 @@
-"""Signs JSON documents with an Ed25519 key, and checks them with the public key alone.
+"""Ed25519 signatures of JSON documents.
 
-The canonical form is signed: keys sorted, no spaces, UTF-8, no fractions. Any tool can check it (`openssl pkeyutl
--verify -rawin`).
+The signed form has sorted keys, no spaces, UTF-8 and no fractions (`openssl pkeyutl -verify -rawin`).
 """
 
 from __future__ import annotations
@@ -34,21 +33,20 @@ MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """The bytes that are signed and hashed. Raises ValueError for a fraction, whose text isn't unique."""
+    """Return the bytes to sign. Raises ValueError for a fraction, whose text isn't unique."""
     _refuse_fractions(document)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A signature. `key_id` is the first 16 hexadecimal digits of the public key's SHA-256."""
+    """`key_id` is the first 16 hexadecimal digits of the public key's SHA-256."""
 
     key_id: str
     value: bytes
     algorithm: str = ALGORITHM
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {"algorithm": self.algorithm, "key_id": self.key_id, "value": b64encode(self.value).decode()}
 
     @classmethod
@@ -67,14 +65,12 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicKey:
-    """A key that checks signatures."""
-
     id: str
     _key: Ed25519PublicKey = field(repr=False)
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a PEM file. Raises ConfigError if it holds no Ed25519 public key."""
+        """Read a PEM file. Raises ConfigError."""
         data = _read(path, "public key")
         try:
             key = load_pem_public_key(data)
@@ -108,8 +104,6 @@ class PublicKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A key that signs documents. It is never printed."""
-
     public: PublicKey
     _key: Ed25519PrivateKey = field(repr=False)
 
@@ -128,10 +122,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls, path: Path, public_path: Path) -> Self:
-        """Make a key and write it into two new PEM files. Only the owner can read the private one.
-
-        Raises ConfigError if one of the files exists.
-        """
+        """Write a new key into two PEM files. Raises ConfigError if one exists."""
         key = Ed25519PrivateKey.generate()
         public = key.public_key()
         private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -141,7 +132,6 @@ class SigningKey:
 
     @property
     def id(self) -> str:
-        """The key's id, which each of its signatures names."""
         return self.public.id
 
     def sign(self, document: Mapping[str, Any]) -> Signature:

@@ -1,7 +1,4 @@
-"""The chain of a trail in the store: how far its links hold, and whether it continues a known entry.
-
-Foreign objects in the folder must neither be adopted nor stop a job.
-"""
+"""The chain of a trail in the store. Foreign objects must neither be adopted nor stop a job."""
 
 from __future__ import annotations
 
@@ -21,10 +18,9 @@ from catalog.registry.audit_chains import ChainHead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChain:
-    """The entries from the first one on, while each has the hash of the previous one.
+    """The entries from the first one, while each has the hash of the previous one.
 
-    `acts` are their numbers by act, `hashes` their hashes by number. `broken_at` is the object of the first entry that
-    doesn't continue the chain, if any.
+    `acts` are numbers by act, `hashes` hashes by number. `broken_at` is the object that breaks the chain.
     """
 
     head: ChainHead
@@ -72,7 +68,7 @@ def _following(head: ChainHead, number: int, line: bytes) -> tuple[ChainHead, st
             table_uuid=head.table_uuid,
             entries=number,
             last_hash=hash_of(line),
-            digest=entry["digest"]["after"],  # None where it isn't known
+            digest=entry["digest"]["after"],  # None if unknown
             schema_version=max(version, head.schema_version),
             config_holds=max(holds, head.config_holds),
         )

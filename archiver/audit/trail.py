@@ -1,7 +1,4 @@
-"""Records each act on a table once, in one chain, in the journal's store (docs/adr/0044).
-
-Entries wait in the registry until the store has them.
-"""
+"""Records each act on a table once, in one chain (docs/adr/0044). Entries wait in the registry for the store."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ SETTLED_ENTRIES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """The trail of one table. Without a journal it records nothing. Methods raise subclasses of RegistryError."""
+    """The trail of one table; without a journal, nothing. Methods raise subclasses of RegistryError."""
 
     topic: TopicRow
     journal: TableJournal
@@ -54,7 +51,6 @@ class AuditTrail:
 
     @property
     def folder(self) -> TrailFolder | None:
-        """The folder of the entries. None without a journal."""
         path = self.journal.trail
         return None if path is None else TrailFolder(path=path, objects=self.journal.objects)
 
@@ -67,10 +63,10 @@ class AuditTrail:
         has_lease: bool = True,
         is_held: bool | None = None,
     ) -> None:
-        """Begin the trail if there is none; record a new schema version; write waiting entries; sign if due.
+        """Begin the trail if necessary; record a new schema version; write waiting entries; sign if due.
 
-        With the current `table`, settle what killed runs intended: refills only with the topic's lease. `is_held`:
-        `hold = true` is in the current configuration. Raises ConfigError if the configured key can't sign.
+        With `table`, settle commits intended by killed runs: refills only with the lease. `is_held`: `hold = true` is
+        configured. Raises ConfigError if the configured key can't sign.
         """
         if self.journal.trail is None:
             return
@@ -89,7 +85,6 @@ class AuditTrail:
             self.checkpoint()
 
     def note_hold(self, *, is_held: bool) -> None:
-        """Record that `hold = true` appeared in the configuration, or disappeared."""
         if self.journal.trail is not None:
             self._note_hold(self.registry.audit.head(self.topic) or self._begun(), is_held=is_held)
 
@@ -101,10 +96,9 @@ class AuditTrail:
             head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
-        """Record an act that is done, in one entry however often it is recorded.
+        """Record an act, idempotently. `is_late`: an earlier run did it.
 
-        `is_late`: an earlier run did it. If the store refuses the entry, that is logged, and the entry waits for the
-        next act or run.
+        If the store refuses the entry, it waits for the next act or run.
         """
         if self.journal.trail is None:
             return
@@ -112,10 +106,7 @@ class AuditTrail:
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
-        """Remember a commit before it is made, so that it gets its entry in any case.
-
-        `parent` is the snapshot that it is based on; for a change of partitioning, the spec.
-        """
+        """Record the intention to commit, so that the commit gets its entry in any case. `parent` is its base."""
         if self.journal.trail is not None:
             draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(
@@ -130,16 +121,15 @@ class AuditTrail:
             )
 
     def withdraw(self, act: RefilledAct | RepartitionedAct) -> None:
-        """Forget an intended commit that will never be in the table."""
         if self.journal.trail is not None:
             self.registry.audit.forget_intent(self.topic, act.id)
 
     def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
-        """Record a commit of ranges. Call it before the registry confirms them."""
+        """Record a commit of ranges, before the registry confirms them."""
         self.record(Appended(ranges=tuple(ranges), commit_id=commit_id, snapshot_id=snapshot_id))
 
     def settled(self, settled: Settled) -> None:
-        """Record commits that were found in the table later. Call it before the registry records them."""
+        """Record commits found in the table later, before the registry does."""
         if self.journal.trail is None or not settled.landed:
             return
         commits: dict[tuple[str | None, int | None], list[TranslatedRange]] = {}
@@ -153,7 +143,7 @@ class AuditTrail:
                 )
 
     def rewrote(self, rewrite: Rewrite, *, snapshot_id: int | None = None, is_late: bool = False) -> None:
-        """Record a rewrite that is in the table. Call it before the registry records it."""
+        """Record a rewrite that is in the table, before the registry does."""
         if self.journal.trail is None:
             return
         act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id)
@@ -196,7 +186,6 @@ class AuditTrail:
         return 0
 
     def tidy(self) -> int:
-        """Pack single entries, and forget old acts. Return the number of packed entries."""
         folder = self.folder
         head = None if folder is None else self.registry.audit.head(self.topic)
         if folder is None or head is None:
@@ -206,7 +195,7 @@ class AuditTrail:
         return folder.pack(through=(waiting[0].seq if waiting else head.entries) - SETTLED_ENTRIES)
 
     def checkpoint(self) -> Checkpoint | None:
-        """Sign the trail. None without a key, or if that has to wait: the reason is logged."""
+        """Sign the trail. None without a key, or if that must wait, which is logged."""
         folder, path = self.folder, self.journal.audit.signing_key
         if folder is None or path is None:
             return None
@@ -214,7 +203,7 @@ class AuditTrail:
         if self._write(folder, self.registry.audit.waiting(self.topic)):
             return None
         head = self.registry.audit.head(self.topic)
-        if head is None or head.has_waiting:  # others have just added an entry; they sign it soon
+        if head is None or head.has_waiting:  # another process has just added an entry, and signs it soon
             return None
         try:
             made = sign(folder, self._subject, author(self.journal.audit), head, key)
@@ -239,7 +228,6 @@ class AuditTrail:
         return [item for item in ranges if item.id in left]
 
     def _settle_intents(self, table: ArchiveTable, *, has_lease: bool) -> None:
-        """Record the commits that are in the table, and forget commits that never landed."""
         for intent in self.registry.audit.intents(self.topic):
             draft = Draft.from_json(intent.entry)
             if draft.kind == RepartitionedAct.kind:
@@ -292,7 +280,7 @@ class AuditTrail:
         return head
 
     def _agreed(self, folder: TrailFolder) -> tuple[WaitingEntry, ...]:
-        """The waiting entries after the store's: a restored database doesn't know all of them."""
+        """Return the waiting entries after the store's last: a restored database may lack some of them."""
         for _ in range(_TRIES):
             last = folder.listed().last  # before the registry, which has every entry earlier than the store
             head, waiting = self.registry.audit.head(self.topic), self.registry.audit.waiting(self.topic)
@@ -319,7 +307,6 @@ class AuditTrail:
 
 @cache
 def author(section: AuditSection) -> Author:
-    """The author of entries of this process."""
     try:
         own = version("kafka-iceberg-archiver")
     except PackageNotFoundError:  # run from a checkout
@@ -343,14 +330,12 @@ def _last_written(head: ChainHead, waiting: Sequence[WaitingEntry]) -> tuple[int
 
 
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
-    """Whether the store has exactly the waiting entries: a run was killed before it recorded that."""
     expected = {entry.seq: entry.line.encode() for entry in waiting}
     stored = {line.place: line.data for line in folder.lines(first=waiting[0].seq)}
     return all(expected[seq] == line for seq, line in stored.items() if seq in expected)
 
 
 def _reaches_back(table: ArchiveTable, time: datetime) -> bool:
-    """Whether the table still has a snapshot from before this time, and therefore all later ones of its branch."""
     return any(snapshot.timestamp_ms < time.timestamp() * 1_000 for snapshot in table.iceberg.metadata.snapshots)
 
 

@@ -1,4 +1,4 @@
-"""Finds the trails in a journal's store and checks them. Needs neither catalog, Kafka nor registry."""
+"""Finds and checks the trails in a journal's store, which suffices."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ YOUNG: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTrail:
-    """A trail's folder, and the table's journal. An exported trail has no journal."""
+    """A trail's folder, and the table's journal, which an exported trail lacks."""
 
     folder: TrailFolder
     journal: TableJournal | None = None
 
     def entries(self) -> Iterator[Mapping[str, Any]]:
-        """Yield every readable entry by number, unchecked."""
         return TrailCheck(self.folder.path).entries(self.folder.lines())
 
     def check(
@@ -43,10 +42,9 @@ class FoundTrail:
         max_age: float | None = None,
         head: ChainHead | None = None,
     ) -> TrailReport:
-        """Check the trail by the store and by checkpoints `kept` elsewhere.
+        """Check the trail against the store and checkpoints `kept` elsewhere.
 
-        `max_age` (seconds) requires a younger signed checkpoint. `head`, the registry's end of the chain, must match
-        the store.
+        `max_age` (seconds) requires a younger checkpoint. `head` is the registry's end of the chain.
         """
         check = TrailCheck(self.folder.path, keys)
         for _ in check.entries(self.folder.lines()):
@@ -65,7 +63,7 @@ class FoundTrail:
 
 
 def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrail, ...]:
-    """The trails in the configured journal: of these topics, or all.
+    """Return the trails in the journal: of these topics, or all.
 
     Raises NotArchived for a topic without one, and ConfigError without a journal.
     """
@@ -89,14 +87,13 @@ def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrai
 
 
 def exported_trail(folder: Path) -> FoundTrail:
-    """A trail exported into a local folder. Raises ConfigError if there is no such folder."""
+    """Open an exported trail. Raises ConfigError if the folder is missing."""
     if not folder.is_dir():
         raise ConfigError("There is no such folder", folder=str(folder))
     return FoundTrail(folder=TrailFolder(path=folder.resolve().as_uri(), objects=ObjectStore()))
 
 
 def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetime) -> None:
-    """Record commits of the journal without an entry, and entries whose commits it lacks."""
     until = datetime.now(UTC) - YOUNG
     lacking = dict(check.journaled)
     for commit_id in journal.commit_ids():

@@ -1,3 +1,3 @@
-"""Background work of an archive job on its topics: short chores after a commit, long ones while it is idle."""
+"""Background work of an archive job: short chores after a commit, long ones while idle."""
 
 __all__ = ["chore", "runner", "tidying"]

@@ -1,4 +1,4 @@
-"""A chore: background work on one topic at a time, with a cursor over its commits that survives a crash."""
+"""A chore: background work on one topic at a time, with a crash-safe cursor over its commits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ COMMITS_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTurn:
-    """What a chore gets for one turn on a topic.
-
-    After a commit the turn runs in the commit's thread and has no engine: it must be short. `engine` starts at its
-    first call. A chore begins nothing new once `is_over` returns True.
-    """
+    """After a commit a turn has no engine and must be short. Start nothing after `is_over`."""
 
     topic: TopicRow
     opened: StagedTopic | None
@@ -38,13 +34,13 @@ class ChoreTurn:
 
     @property
     def last_commit(self) -> int:
-        """The number of the topic's last commit when the turn began."""
+        """The topic's last commit when the turn began."""
         return self.state.cursor + self.state.behind
 
     def commits(self, *, most: int = COMMITS_AT_ONCE) -> Iterator[NumberedCommits]:
-        """Yield the ranges of the commits since the cursor, at most `most` commits together.
+        """Yield ranges of at most `most` commits since the cursor.
 
-        Call `keep` with each `through` after its ranges. Ranges may be repeated.
+        Call `keep` with each `through` afterwards. Ranges may repeat.
         """
         cursor = self.state.cursor
         while not self.is_over():
@@ -57,9 +53,9 @@ class ChoreTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreOutcome:
-    """The outcome of a turn. `is_finished` is False if its time was over: the next turn continues.
+    """With `is_finished` False the next turn continues.
 
-    `failures` are logged and don't end the turn. With `waits_for`, a person has to act first.
+    `failures` are logged; `waits_for` needs a person.
     """
 
     is_finished: bool = True
@@ -69,8 +65,6 @@ class ChoreOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chore:
-    """Named background work. After it finished or failed, it leaves the topic alone for `rest_seconds`."""
-
     name: str
     when: When
     run: Callable[[ChoreTurn], ChoreOutcome]

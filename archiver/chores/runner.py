@@ -1,4 +1,4 @@
-"""Gives chores their turns. An error of a chore is logged, counted and kept for `status`, and never fails the job."""
+"""Give chores their turns. Their errors are logged, kept for `status`, and never fail the job."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreEnded:
-    """A chore had a turn on a topic; `failures` if something failed."""
-
     topic: str
     chore: str
     seconds: float
@@ -35,14 +33,12 @@ ChoreObserver: TypeAlias = Observer[ChoreEnded]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTopic:
-    """A topic that chores may work on. `opened` is its table and journal from the last run."""
-
     topic: TopicRow
     opened: StagedTopic | None = None
 
 
 class ChoreRunner:
-    """The chores of one job, and when each may work on a topic again. Thread-safe for different topics."""
+    """The chores of one job. Thread-safe for different topics."""
 
     def __init__(
         self, chores: Sequence[Chore], observer: ChoreObserver = ignore, *, clock: Callable[[], float] = time.monotonic
@@ -64,7 +60,7 @@ class ChoreRunner:
         is_over: Callable[[], bool],
         engine: Callable[[], Engine] | None = None,
     ) -> None:
-        """Give each chore of this kind a turn on each topic, until the time is over. Never raises an Exception."""
+        """Give each chore of this kind a turn on each topic until `is_over`. Never raises an Exception."""
         for chore in self._chores:
             if chore.when != when:
                 continue

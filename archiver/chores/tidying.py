@@ -1,4 +1,4 @@
-"""The chore after commits: sum up the journal, trim the registry's rows, pack the audit trail (docs/adr/0028)."""
+"""The chore after commits: see `commit.tidying` (docs/adr/0028)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The `archiver` command line: a module for each command, with its options, output and exit codes.
+"""The `archiver` command line: one module per command.
 
-What a command does belongs to other rooms. Modules here import them inside the command's function, so that `archiver
---help` stays fast.
+Other packages are imported inside the command functions, so that `archiver --help` stays fast.
 """
 
 from archiver.cli.process import main

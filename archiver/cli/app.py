@@ -1,4 +1,4 @@
-"""The `archiver` command with all its sub-commands, for whoever calls them in a process that does other things, too."""
+"""The `archiver` command with all its sub-commands, for embedding."""
 
 from __future__ import annotations
 

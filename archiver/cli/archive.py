@@ -1,4 +1,4 @@
-"""`archiver archive`: archives topics, once or at an interval."""
+"""`archiver archive`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def archive(
         if accept_unreadable and seconds is not None:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
         loaded = load_config(config)
-        # only now: to import these takes seconds, and a mistake in the configuration is told at once
+        # only now: to import these takes seconds, and configuration errors are reported first
         with quick_imports(for_good=True):
             spare_pandas()
             from archiver.ingest.job import ArchiveJob

@@ -1,4 +1,4 @@
-"""`archiver audit`: shows, checks, signs and copies the audit trails."""
+"""`archiver audit`."""
 
 from __future__ import annotations
 

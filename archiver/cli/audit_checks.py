@@ -1,4 +1,4 @@
-"""What `archiver audit` gathers beside the store: checkpoints kept elsewhere, the registry's chains, signatures."""
+"""Inputs of `archiver audit` besides the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class KeptCheckpoints:
-    """Checkpoints that were kept elsewhere, by file, with the UUIDs of their tables."""
+    """Externally stored checkpoints, by file, with the UUIDs of their tables."""
 
     files: dict[str, bytes]
     tables: dict[str, str]
@@ -27,7 +27,7 @@ class KeptCheckpoints:
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> Self:
-        """Read the files. ConfigError where one is no checkpoint."""
+        """Read the files. Raises ConfigError."""
         files, tables = {}, {}
         for path in paths:
             try:
@@ -41,14 +41,13 @@ class KeptCheckpoints:
         return cls(files, tables)
 
     def of(self, trail: FoundTrail) -> dict[str, bytes]:
-        """Those of this trail; all for an exported one."""
         uuid = None if trail.journal is None else str(trail.journal.uuid)
         found = {path: data for path, data in self.files.items() if uuid in {None, self.tables[path]}}
         self._used.update(found)
         return found
 
     def refuse_unmatched(self) -> None:
-        """ConfigError where a checkpoint is about a table that has no trail: then nothing was held against it."""
+        """Raise ConfigError if a checkpoint's table has no trail to compare with."""
         if left := sorted(self.files.keys() - self._used):
             raise ConfigError(
                 "A checkpoint is about a table whose trail was not found: name its topic. If it was, the trail is gone",
@@ -57,7 +56,6 @@ class KeptCheckpoints:
 
 
 def heads_of(config: Config) -> dict[str, ChainHead]:
-    """Where the registry's chains end, by the folders of their trails."""
     from archiver.storage.journal import Journal
     from catalog.registry import Registry
 
@@ -69,7 +67,7 @@ def heads_of(config: Config) -> dict[str, ChainHead]:
 
 
 def sign_all(config: Config, topics: Sequence[str]) -> dict[str, Checkpoint | None]:
-    """Sign the trails of these topics, or of all that the registry has a trail of."""
+    """Sign the trails of these topics; without topics, of all topics in the registry."""
     from archiver.audit.trail import AuditTrail
     from archiver.storage.journal import Journal
     from archiver.upkeep.archived_topic import known_topics

@@ -1,4 +1,4 @@
-"""`archiver check`: tries everything that the configuration names, and says what is wrong and what to do."""
+"""`archiver check`."""
 
 from __future__ import annotations
 

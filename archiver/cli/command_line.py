@@ -1,8 +1,4 @@
-"""Puts the commands together. Whoever runs one command by its name has only that one made.
-
-To make a command, its module is imported and its options are read. For all of them that takes longer than all else
-that Python does before a short command starts.
-"""
+"""Assembles the commands, importing only the named ones, to start fast."""
 
 from __future__ import annotations
 

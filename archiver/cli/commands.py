@@ -1,4 +1,4 @@
-"""The commands by purpose, and how a group of commands is listed in its help."""
+"""The commands by purpose, as the help lists them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ _UNCUT: Final = 10_000
 
 
 class Commands(TyperGroup):
-    """A group whose help shows each command's first sentence whole. Typer itself cuts it at the line's end."""
+    """A group whose help shows each command's first sentence in full."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands."""
         self._write(ctx, formatter, "Commands", self.list_commands(ctx))
 
     def _write(self, ctx: Any, formatter: Any, title: str, names: Iterable[str]) -> None:
@@ -40,9 +39,8 @@ class Commands(TyperGroup):
 
 
 class CommandsByPurpose(Commands):
-    """The top of the command line: commands are listed under what they are for."""
+    """The top-level group, whose help lists the commands by purpose."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write a list of commands for each purpose."""
         for purpose, names in PURPOSES.items():
             self._write(ctx, formatter, purpose, names)

@@ -1,4 +1,4 @@
-"""`archiver compact`: puts small, overlapping and partly deleted files of a table together."""
+"""`archiver compact`."""
 
 from __future__ import annotations
 

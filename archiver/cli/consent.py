@@ -1,7 +1,4 @@
-"""How commands that remove something ask for consent: `--yes`, or a question on the terminal.
-
-Without either they end with exit code 2 before any work.
-"""
+"""Consent to removals: `--yes`, or a question on the terminal."""
 
 from __future__ import annotations
 
@@ -23,14 +20,12 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Required without a
 
 
 class Prompt(Protocol):
-    """A place where a person can be asked."""
+    """Puts questions to a person, if there is one."""
 
     @property
-    def is_there(self) -> bool:
-        """Whether a person reads and can answer."""
+    def is_there(self) -> bool: ...
 
-    def ask(self, question: RemovalQuestion) -> bool:
-        """Show the question and return whether the answer is yes."""
+    def ask(self, question: RemovalQuestion) -> bool: ...
 
 
 class TerminalPrompt:
@@ -38,7 +33,6 @@ class TerminalPrompt:
 
     @property
     def is_there(self) -> bool:
-        """Whether both are a terminal."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def ask(self, question: RemovalQuestion) -> bool:
@@ -53,7 +47,7 @@ class TerminalPrompt:
 
 
 def deed(question: RemovalQuestion) -> str:
-    """Say what is about to happen: `Erase 35 records of orders, in 25 files (3.1 MB)`."""
+    """Describe a removal: `Erase 35 records of orders, in 25 files (3.1 MB)`."""
     if question.things:
         return f"{question.verb.capitalize()} {question.things}"
     parts: list[str] = []
@@ -75,23 +69,17 @@ def _spans(question: RemovalQuestion) -> list[str]:
 
 
 class TerminalConsent:
-    """Asks a person each question."""
-
     asks = True
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
 
     def __call__(self, question: RemovalQuestion) -> bool:
-        """Ask."""
         return self._prompt.ask(question)
 
 
 def consent_to(command: str, *, yes: bool, prompt: Prompt | None = None) -> Consent:
-    """Return who answers for a command that always needs consent.
-
-    Raises ConsentMissing without `--yes` and without a terminal.
-    """
+    """Return the source of consent. Raises ConsentMissing without `--yes` and without a terminal."""
     found = consent_or_none(yes=yes, prompt=prompt)
     if found is None:
         raise ConsentMissing(
@@ -101,7 +89,7 @@ def consent_to(command: str, *, yes: bool, prompt: Prompt | None = None) -> Cons
 
 
 def consent_or_none(*, yes: bool, prompt: Prompt | None = None) -> Consent | None:
-    """Return who answers; None without `--yes` and without a terminal."""
+    """Return the source of consent; None without `--yes` and without a terminal."""
     from archiver.upkeep.consent import GIVEN
 
     if yes:

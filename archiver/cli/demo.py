@@ -1,4 +1,4 @@
-"""`archiver demo`: shows everything at once on an embedded stack."""
+"""`archiver demo`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def demo(
 
 @contextmanager
 def _stack_folder(directory: Path | None, *, keep: bool, console: TextConsole) -> Iterator[Path]:
-    """Yield the demo's folder. Afterwards, stop the stack and remove a temporary folder, unless `keep` is set.
+    """Yield the demo's folder; afterwards, stop the stack and remove a temporary folder, unless `keep` is set.
 
-    If the demo fails, its folder with the servers' logs stays, and the path is printed.
+    If the demo fails, the folder stays.
     """
     from archiver.local import LocalStack
 

@@ -1,4 +1,4 @@
-"""`archiver erase`: takes records out of an archive for good."""
+"""`archiver erase`."""
 
 from __future__ import annotations
 
@@ -144,7 +144,6 @@ def erase(
 
 
 def _confirmed(*, as_json: bool) -> bool:
-    """Ask whether the snapshots may expire, which were just named. No without a terminal."""
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return typer.confirm("Expire these snapshots? Time travel to them ends", default=False)
@@ -177,7 +176,6 @@ def _listed(file: Path) -> OffsetList:
 
 
 def _plan(path: Path | None, topic: str | None, condition: Where | OffsetList | None) -> ErasurePlan:
-    """Return the plan in a file, or a plan of one topic."""
     from archiver.upkeep.erase.plan import ErasurePlan, PlannedErasure, read_plan
 
     if path is not None:
@@ -197,7 +195,6 @@ def _check_options(
     dry_run: bool,
     show: bool,
 ) -> None:
-    """Refuse options that don't go together."""
     if plan is not None:
         if condition is not None or finish or show or topic is not None:
             raise ConfigError("--plan names topics and records: no topic, condition, --finish or --show goes with it")

@@ -1,4 +1,4 @@
-"""An erasure over several topics on the command line, and its certificate."""
+"""An erasure over several topics, and its certificate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_plan(
     certificate: Path | None,
     as_json: bool,
 ) -> bool:
-    """Erase the records of a plan, and write the certificate. Return whether all of them are gone.
+    """Erase the records of a plan, and write the certificate. Return whether all are gone.
 
     Raises ConfigError before any work if the certificate can't be signed or written.
     """

@@ -1,4 +1,4 @@
-"""How errors reach the person at the terminal: one readable text and an exit code."""
+"""Error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SIGNALLED = 128
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Print an expected error and leave with its exit code: 2 for configuration, 1 for all others.
+    """Print an expected error and exit with 2 for configuration errors, otherwise 1.
 
-    Unexpected errors keep their traceback. Meanwhile, warnings go to standard error in the same form.
+    Unexpected errors keep their traceback.
     """
     try:
         with logs_to_stderr(as_json=as_json):
@@ -39,12 +39,11 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
 
 
 def exit_code(error: ContextError) -> int:
-    """Return 2 for configuration errors, 1 for all others."""
     return MISCONFIGURED if isinstance(error, ConfigError | RegistryMisnamed) else FAILED
 
 
 def print_error(error: ContextError, *, as_json: bool) -> None:
-    """Print `error` on standard error, as text or as a JSON line. Text has the traceback with `--verbose`."""
+    """Print an error on standard error, as text (with a traceback if `--verbose`) or as a JSON line."""
     if as_json:
         write_line("error", out=sys.stderr, error=error_json(error))
         return

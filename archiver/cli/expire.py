@@ -1,4 +1,4 @@
-"""`archiver expire`: retires the oldest records of topics."""
+"""`archiver expire`."""
 
 from __future__ import annotations
 

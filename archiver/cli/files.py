@@ -1,4 +1,4 @@
-"""`archiver files`: lists the data files of a topic's table, with what they hold."""
+"""`archiver files`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archiver groups`: lists, describes, moves and deletes the consumer groups of `archiver serve kafka`."""
+"""`archiver groups`."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def delete(
 
 
 def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
-    """Ask about the groups' offsets until they are still the same afterwards. Raises ConsentMissing."""
+    """Ask until the groups' offsets are unchanged after the answer. Raises ConsentMissing."""
     from archiver.terminal.groups_screen import deletion_question
 
     agreed: dict[str, RemovalQuestion] = {}
@@ -200,7 +200,6 @@ def _show(
     *,
     as_json: bool,
 ) -> None:
-    """Print groups as their server describes them, else as the registry has them."""
     from archiver.cli.kept_groups import kept_groups
     from archiver.config import load_config
     from archiver.terminal.answer import print_answer
@@ -219,13 +218,11 @@ def _show(
 
 
 def _needs_options(serve: ServeSection) -> bool:
-    """Return whether clients of this server need options for TLS or a login."""
     return any(section is not None for section in (serve.tls, serve.sasl, serve.oauth))
 
 
 @contextmanager
 def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
-    """The groups of the server that the options name, else of that of the configuration."""
     from archiver.config import load_config
     from archiver.kafka.groups import ConsumerGroups
     from archiver.republish.client_options import SERVERS, read_properties

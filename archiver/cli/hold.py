@@ -1,4 +1,4 @@
-"""`archiver hold`: places, lists and releases legal holds."""
+"""`archiver hold`."""
 
 from __future__ import annotations
 

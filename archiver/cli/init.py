@@ -1,4 +1,4 @@
-"""`archiver init`: writes a first configuration from what the cluster has."""
+"""`archiver init`."""
 
 from __future__ import annotations
 

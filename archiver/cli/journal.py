@@ -1,4 +1,4 @@
-"""`archiver journal`: keeps the journal beside the tables small."""
+"""`archiver journal`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups of `archiver serve kafka` as the registry has them: for commands that the server wouldn't let in."""
+"""The groups of `archiver serve kafka`, read from the registry."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ UNKNOWN: Final = "unknown"
 
 
 def kept_groups(config: Config, names: Iterable[str] | None = None) -> tuple[Described, ...]:
-    """Return groups with their committed offsets, by default all. Members and protocols aren't known here.
-
-    SourceError if a group has no offsets.
-    """
+    """Return groups with their committed offsets, by default all. Raises SourceError if a group has none."""
     from archiver.serve.nodes import cluster_id_of
     from catalog.registry import Registry
 

@@ -1,4 +1,4 @@
-"""`archiver local`: starts and stops the embedded stack, and shows its state."""
+"""`archiver local`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Writes warnings to standard error: ours always, those of other libraries only with `--verbose`.
-
-Other libraries warn of each attempt and of each consequence. What matters of it is in the message of the error that we
-raise, once.
-"""
+"""Warnings on standard error: the archiver's always, other libraries' only with `--verbose`."""
 
 from __future__ import annotations
 
@@ -24,13 +20,12 @@ _VERBOSE: ContextVar[bool] = ContextVar("verbose", default=False)
 
 
 def set_verbose(wanted: bool) -> bool:
-    """Choose whether other libraries are heard. Commands call it with their `--verbose`."""
+    """Choose whether warnings of other libraries are shown."""
     _VERBOSE.set(wanted)
     return wanted
 
 
 def is_verbose() -> bool:
-    """Whether `--verbose` was given."""
     return _VERBOSE.get()
 
 
@@ -53,33 +48,24 @@ def logs_to_stderr(*, as_json: bool) -> Iterator[None]:
 
 
 def is_ours(record: logging.LogRecord) -> bool:
-    """Whether a record comes from one of our packages."""
     return record.name.partition(".")[0] in OURS
 
 
 class _StderrHandler(logging.StreamHandler[TextIO]):
-    """Writes to standard error. On a terminal, that is above the bar, which replaces `sys.stderr` while it is shown."""
-
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record."""
         if self.stream.isatty():
             self.stream = sys.stderr
         super().emit(record)
 
 
 class TextLines(logging.Formatter):
-    """Formats records as plain lines, with secrets in URIs hidden.
-
-    A warning names its cause on the same line. Its traceback, and the module of the archiver, are only there if
-    `verbose`.
-    """
+    """Formats records as lines, with secrets in URIs hidden. Tracebacks and module names need `verbose`."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
-        self._is_verbose = verbose  # a thread of a job doesn't see what its command was told
+        self._is_verbose = verbose  # a thread of a job doesn't see the setting of its command
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as text."""
         cause = record.exc_info[1] if record.exc_info else None
         if self._is_verbose or record.levelno > logging.WARNING:
             return without_secrets(super().format(record))
@@ -92,7 +78,6 @@ class JsonLines(logging.Formatter):
     """Formats a record as one JSON object, in the shape of the job's events."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record as JSON."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "event": "log",

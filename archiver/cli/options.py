@@ -60,7 +60,7 @@ DEFAULT_CONFIG = Path("archiver.toml")
 
 
 def seconds_of(option: str, text: str | None) -> float | None:
-    """Parse an option's duration into seconds. Raises ConfigError if it is none."""
+    """Parse a duration into seconds. Raises ConfigError."""
     from archiver.config.quantities import parse_seconds
 
     if text is None:
@@ -72,7 +72,7 @@ def seconds_of(option: str, text: str | None) -> float | None:
 
 
 def bytes_of(option: str, text: str | None) -> int | None:
-    """Parse an option's size into bytes. Raises ConfigError if it is none."""
+    """Parse a size into bytes. Raises ConfigError."""
     from archiver.config.quantities import parse_bytes
 
     if text is None:

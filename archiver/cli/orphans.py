@@ -1,4 +1,4 @@
-"""`archiver orphans`: finds our files that nothing refers to any more, and deletes them on request."""
+"""`archiver orphans`."""
 
 from __future__ import annotations
 

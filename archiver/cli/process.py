@@ -1,4 +1,4 @@
-"""The `archiver` command as a process: how it starts, and how it leaves."""
+"""The `archiver` process: its start and its exit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 
 def main() -> None:
-    """Run the command line, and leave the process. Expected errors are printed for people and set the exit code."""
+    """Run the command line and exit the process. Expected errors are printed and set the exit code."""
     leaving = Leaving()
     os.environ.setdefault(_NO_PLUGINS, "1")  # pydantic would look for them in every installed package
     with quick_imports():
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def named(arguments: Sequence[str]) -> Sequence[str]:
-    """The commands that these arguments can ask for: the first one if it names a command, or else all."""
+    """Return the command that the arguments name, or all if the first argument is no command."""
     from archiver.cli.command_line import NAMES
 
     if _COMPLETION in os.environ:
@@ -50,10 +50,9 @@ def named(arguments: Sequence[str]) -> Sequence[str]:
 
 
 class Leaving:
-    """Leaves at the end of Python's exit handlers, without taking the modules apart: that takes longer than importing.
+    """Exits after Python's exit handlers, without finalizing modules, which takes longer than importing them.
 
-    Threads have been joined and all exit handlers have been called by then. What is left undone has no effect outside
-    of this process. If the process ends with an unexpected error, or if output can't be written, it ends as usual.
+    After an unexpected error, or if output can't be written, the process exits as usual.
     """
 
     def __init__(self) -> None:
@@ -64,7 +63,6 @@ class Leaving:
             atexit.register(self._leave)
 
     def ends_with(self, code: object) -> None:
-        """Remember the code of a `SystemExit`. A text is left to Python, which prints it."""
         if code is None or isinstance(code, int):
             self._code = code or 0
 

@@ -1,4 +1,4 @@
-"""`archiver reconcile`: commits staged files to their tables after the catalog was unavailable."""
+"""`archiver reconcile`."""
 
 from __future__ import annotations
 

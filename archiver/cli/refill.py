@@ -1,4 +1,4 @@
-"""`archiver refill`: brings back records that a table lost."""
+"""`archiver refill`."""
 
 from __future__ import annotations
 

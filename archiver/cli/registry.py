@@ -1,4 +1,4 @@
-"""`archiver registry`: repairs the registry in Postgres."""
+"""`archiver registry`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archiver repartition`: gives a topic's table the partitioning of the configuration."""
+"""`archiver repartition`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archiver replay`: writes records of an archived topic to standard output, a file, or a Kafka topic."""
+"""`archiver replay`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _TO_KAFKA = "To a Kafka topic"
 
 
 class Format(StrEnum):
-    """What a replay writes."""
-
     JSONL = "jsonl"
     ARROW = "arrow"
 

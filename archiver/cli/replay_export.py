@@ -35,7 +35,7 @@ def export(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Write the selected records. Progress and notes go to standard error; the summary too, unless there is a file."""
+    """Write the selected records. Progress goes to standard error, and without a file the summary too."""
     with quick_imports():
         from archiver.config import load_config
         from archiver.records.matching import SelectedRecords
@@ -87,7 +87,6 @@ def export(
 
 @contextmanager
 def _observed(errors: TextConsole, topic: str) -> Iterator[Observer[ExportEvent]]:
-    """Show how far the export came, on a terminal."""
     from archiver.observer import all_of, ignore
 
     if not errors.is_terminal:
@@ -101,7 +100,6 @@ def _observed(errors: TextConsole, topic: str) -> Iterator[Observer[ExportEvent]
 
 @contextmanager
 def _opened(output: Path | None) -> Iterator[OutputFile | StandardOutput]:
-    """Open the stream to write to."""
     from archiver.replay.output_file import OutputFile
 
     if output is not None:
@@ -114,7 +112,7 @@ def _opened(output: Path | None) -> Iterator[OutputFile | StandardOutput]:
 
 @contextmanager
 def standard_output() -> Iterator[StandardOutput]:
-    """Open standard output for records. If its reader closes it, the command ends quietly."""
+    """Open standard output for records. If its reader closes it, the command exits without an error."""
     from archiver.replay.output_file import StandardOutput
 
     try:

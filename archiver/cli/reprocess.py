@@ -1,4 +1,4 @@
-"""`archiver reprocess`: decodes rows again after the schema was corrected or extended."""
+"""`archiver reprocess`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of retentions: which need consent before they are applied."""
+"""Checks which retentions need consent before they are applied."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ RETENTION: Final = "Retention"
 
 
 def look_at_retention(config: Config) -> Iterator[Finding]:
-    """Warn of limits that retire within a day, and of those that would take more than half of a topic now.
-
-    Without registry or catalog only the first are known; other checks say what is wrong with these.
-    """
+    """Warn of limits below a day, and of limits that would retire more than half of a topic now."""
     limits = {name: config.topic(name).retention_limits for name in config.sections}
     if not any(limits.values()):
         return
@@ -36,7 +33,6 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
 
 
 def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
-    """Why a retirement of each archived topic would need consent now. Topics that can't be looked at are left out."""
     from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.job import Expire
     from catalog.registry import RegistryReader

@@ -1,4 +1,4 @@
-"""`archiver schema`: shows a topic's columns and their history, and what a schema change would do."""
+"""`archiver schema`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str])
 
 
 def _limits_of(state: LedgerState) -> list[str]:
-    """The limits of engines that the table's columns exceed."""
     from archiver.topics.engine_limits import exceeded_limits
     from schema_mapping import ledger_schema, row_mapping_from_text
 
@@ -219,7 +218,7 @@ def approve(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """A comparison: of what, as JSON; what came of it, in a line and as a whole."""
+    """A comparison, with its subject as JSON and its result as a line."""
 
     subject: dict[str, str]
     headline: str
@@ -240,7 +239,7 @@ def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """What --from and --to name: two files, or versions of the topic. `message` and `imports` belong to files."""
+    """The values of --from and --to: two files, or versions. `message` and `imports` belong to files."""
 
     old: Path | None
     new: Path | None
@@ -250,12 +249,11 @@ class _Sides:
 
     @property
     def are_versions(self) -> bool:
-        """Whether --from, and --to if it is given, are numbers."""
         return _is_version(self.old) and (self.new is None or _is_version(self.new))
 
 
 def _compare(sides: _Sides, config: Path, descriptors: Path | None, *, of_key: bool) -> _Compared:
-    """Compare two files, two versions, or the table with a schema. Raises ConfigError for options that don't fit."""
+    """Compare two files, two versions, or the table with a schema. Raises ConfigError."""
     topic, message = sides.topic, sides.message
     if topic is not None and sides.are_versions:
         if sides.new is not None and (descriptors or of_key or sides.imports or message):
@@ -287,10 +285,7 @@ def _proposed(
     of_key: bool,
     versions: tuple[int | None, int | None] = (None, None),
 ) -> _Compared:
-    """Compare the topic's table with `file`, or with the schema that the configuration names.
-
-    `versions` are the numbers of --from and --to.
-    """
+    """Compare the topic's table with `file` or the configured schema."""
     from archiver.cli.schema_diff import Schemas, compare, compare_since, proposed_schemas
     from archiver.schemas.topic_schemas import TopicSchemas
 
@@ -324,7 +319,7 @@ def _proposed(
 def _files(
     old: Path | None, new: Path | None, message: str | None, imports: Sequence[Path], beside: Mapping[str, object]
 ) -> _Compared:
-    """Compare two files. `beside` are options that say of which table; they don't go with files."""
+    """Compare two files. Raises ConfigError for options in `beside`, which belong to a table."""
     from archiver.cli.schema_diff import compare_files
     from archiver.terminal.schema_screen import summary
 
@@ -344,7 +339,6 @@ def _files(
 
 
 def _statement(path: Path, topic: str) -> tuple[str, str]:
-    """The table of a topic, and the statement that makes it, with the columns of a next run."""
     from archiver.config import load_config
     from archiver.schemas import mapping_options
     from archiver.schemas.topic_schemas import TopicSchemas
@@ -372,7 +366,7 @@ def _statement(path: Path, topic: str) -> tuple[str, str]:
 
 @contextmanager
 def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicRow]]:
-    """Open the registry with the topic's row. Raises NotArchived if there is no row, or it has no columns yet."""
+    """Open the registry with the topic's row. Raises NotArchived without a row or columns."""
     from archiver.config import load_config
     from archiver.upkeep.archived_topic import known_topics, not_archived
     from catalog.registry import Registry

@@ -1,4 +1,4 @@
-"""What would change if a schema were deployed: makes the assignment that the job would make, without keeping it."""
+"""Compares a proposed schema with the ledger, by the assignment that the job would make."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDiff:
-    """What would change: the version that rows would get, whether it is new, and columns that would newly be cut.
+    """The version that rows would get, and columns that would newly be cut.
 
-    `base` is the version that was compared with, if it isn't the newest, and `target` the version that follows it.
+    `base` is the compared version, if it isn't the newest, and `target` the version after it.
     """
 
     version: int
@@ -45,7 +45,6 @@ class SchemaDiff:
 
     @property
     def summary(self) -> str:
-        """Tell the outcome in a few words."""
         if self.base is not None:
             after = "the schema" if self.target is None else f"version {self.target}"
             changed = "" if self.changes else ": no column changes"
@@ -57,7 +56,6 @@ class SchemaDiff:
         return f"would become version {self.version}" + ("" if self.changes else "; no column changes")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the outcome as a JSON object."""
         changes = [change.to_json() for change in self.changes]
         versions = {"from": self.base, "to": self.target} if self.base is not None else {}
         return {"version": self.version, "is_new": self.is_new, "changes": changes, "cuts": list(self.cuts), **versions}
@@ -71,10 +69,9 @@ def proposed_schemas(
     message: str | None,
     of_key: bool,
 ) -> Schemas:
-    """Read the schemas to compare with: `file` for one side, today's schema for the other.
+    """Return the schemas to compare: `file` for one side, today's schema for the other.
 
-    If the topic has several message types, `file` replaces the one named `message`, or adds it. Raises ConfigError if
-    the file can't be read or its message isn't known.
+    With several message types, `file` replaces or adds `message`. Raises ConfigError.
     """
     newest = _newest(state)
     key, value = newest.key_schema, newest.value_schema
@@ -85,10 +82,7 @@ def proposed_schemas(
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None = None) -> SchemaDiff:
-    """Compare the proposed schemas with the ledger, and tell what the job would make of them.
-
-    Without `settings` columns have their default options.
-    """
+    """Compare proposed schemas with the ledger. Without `settings`, columns have default options."""
     newest = state.versions[-1].version
     outcome = assign(
         state,
@@ -112,7 +106,7 @@ def schemas_of(state: LedgerState, version: int, *, topic: str) -> RowMapping:
 
 
 def compare_since(state: LedgerState, base: int, proposed: Schemas | int, settings: TopicConfig) -> SchemaDiff:
-    """Compare a version with another one, or with `proposed`: as if every row had been written with version `base`.
+    """Compare `proposed` with version `base`, as if all rows had that version.
 
     Raises ConfigError if the topic has no such version.
     """
@@ -143,10 +137,9 @@ def compare_since(state: LedgerState, base: int, proposed: Schemas | int, settin
 
 
 def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path] = ()) -> SchemaDiff:
-    """Compare two schemas of a message without a table: as if every row had been written with the one in `old`.
+    """Compare two schemas of a message, as if all rows had been written with `old`.
 
-    Each file is a descriptor set or a `.proto` file; `imports` are the folders that its imports start from. Raises
-    ConfigError if a file can't be read or lacks the message.
+    A file is a descriptor set or `.proto` file; `imports` are import roots. Raises ConfigError.
     """
     files = (ProposedFile(path=file, message=message, imports=tuple(imports)) for file in (old, new))
     first, second = map(FORMATS.next_schema, files)

@@ -1,4 +1,4 @@
-"""`archiver serve kafka`: Kafka clients read the archive."""
+"""`archiver serve kafka`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ def kafka(
 def _one_of_several(
     number: int, config: Path, environments: Sequence[Mapping[str, str]], as_json: bool, verbose: bool
 ) -> None:
-    """What one of several processes does."""
     from archiver.serve.heap import share_one_allocator
 
     set_verbose(verbose)
@@ -86,7 +85,7 @@ def _serve(config: Path, environment: Mapping[str, str], *, as_json: bool) -> No
 
     with reported(as_json=as_json):
         loaded = load_config(config, environment)
-        # only now: a mistake in the configuration is told at once
+        # only now: configuration errors are reported first
         from archiver.serve.kafka.endpoint import Endpoint, Listening
         from archiver.serve.kafka.running import run_until_stopped
         from archiver.terminal.answer import print_answer

@@ -1,4 +1,4 @@
-"""`archiver status`: shows how far topics are archived, and what holds them up."""
+"""`archiver status`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def status(
 
 
 def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> int:
-    """Show every look until a signal stops it; return its number. On a terminal a look takes the last one's place."""
+    """Print a status repeatedly until a signal comes; return its number."""
     from rich.live import Live
 
     from archiver.ingest.stopping import stop_on_signals
@@ -101,7 +101,6 @@ def _looked(look: Look, *, partitions: bool) -> RenderableType:
 
 
 def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
-    """Look once. A server that is away now may be back at the next look."""
     from schema_mapping.errors import ContextError
 
     try:

@@ -1,4 +1,4 @@
-"""`archiver topics`: lists the topics of the cluster, and which of them are configured and archived."""
+"""`archiver topics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archiver users`: who may read from `archiver serve kafka` with a password."""
+"""`archiver users`."""
 
 from __future__ import annotations
 
@@ -108,14 +108,13 @@ def _set(name: str, config: Path, password_file: Path | None, iterations: int, *
 
 
 def _tell(name: str, done: str, text: str, *, as_json: bool) -> None:
-    """Say what was done to a user."""
     from archiver.terminal.answer import print_answer
 
     print_answer(f"user_{done}", {"user": name}, lambda: text, as_json=as_json, soft_wrap=True)
 
 
 def _password(file: Path | None) -> str:
-    """The password, from a file, standard input, or whoever sits at the terminal. Never from the command's words."""
+    """Read the password from a file, standard input or the terminal. Raises ConfigError."""
     if file is None:
         if not sys.stdin.isatty():
             raise ConfigError("nobody is here to type a password: give --password-file FILE, or - for standard input")

@@ -1,4 +1,4 @@
-"""`archiver verify`: shows that tables have what was archived, or names what they lack; and checks such reports."""
+"""`archiver verify`."""
 
 from __future__ import annotations
 
@@ -134,7 +134,6 @@ def verify(
 
 
 def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
-    """Check a report and show it. It fails if the report was changed, not if it tells of faults."""
     from archiver.terminal.answer import print_answer
     from archiver.upkeep.verify.document import check_report
 

@@ -1,4 +1,4 @@
-"""The versions of the archiver and of the parts that matter for a bug report."""
+"""The versions of the archiver and its parts, for bug reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MISSING: Final = "not installed"
 
 
 def version_lines() -> Iterator[str]:
-    """The archiver's own version, then a line for each part. Starts nothing, and reads only what pip wrote."""
+    """Yield the archiver's version, then a line for each part, from package metadata."""
     yield f"archiver {version(PACKAGE)}"
     parts = {"Python": platform.python_version()} | {name: _version(each) for name, each in _LIBRARIES.items()}
     embedded = {"Kafka": _kafka()} | {name: _version(each) for name, each in _EMBEDDED.items()}
@@ -41,7 +41,6 @@ def _version(package: str) -> str:
 
 
 def _kafka() -> str:
-    """The Kafka that `archiver local` runs. It comes from Maven, so pip knows nothing of it."""
     try:
         from archiver.local.releases import KAFKA
     except ImportError:

@@ -1,4 +1,4 @@
-"""`archiver views`: writes a view of a topic's table with plain columns, or puts it into the catalog."""
+"""`archiver views`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits staged files to the table, and checks that the table still has what was committed."""
+"""Commits staged files, and checks that the table still has what was committed."""
 
 __all__ = [
     "check_rows",

@@ -1,6 +1,6 @@
-"""Checks that a table has the rows that the registry expects (ADR 0026).
+"""Check that a table has the expected rows (ADR 0026).
 
-The result is kept in the registry while it holds. Mostly it does, and nothing that reads a table is imported.
+While an earlier result holds, no module that reads tables is imported.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def check_rows(
     is_back: bool = False,
     formats: SegmentFormats | None = None,
 ) -> Checked:
-    """Return the rows that the table lacks, and the known altered ranges. No data file is read.
+    """Missing rows and known altered ranges, without reading data files.
 
-    `load` loads the table again. `is_back`: the table was set back. Rows that may be altered are recorded for
-    `compare_rows`. Raises ReplayError and subclasses of StorageError, RegistryError and TableError.
+    `is_back` if the table was rolled back. Records suspects for `compare_rows`. Raises ReplayError, StorageError,
+    RegistryError and TableError.
     """
     earlier = None if is_back else registry.rows.checked(topic)
     later = None if earlier is None else later_than(earlier, table)
@@ -60,10 +60,7 @@ def check_rows(
 def renew_check(
     topic: TopicRow, table: ArchiveTable, registry: Registry, load: Callable[[], ArchiveTable | None]
 ) -> None:
-    """Check the table, and note the result for its current snapshot: earlier snapshots may expire then.
-
-    Without it, the next check could not see what other engines did since the last one. Raises like `check_rows`.
-    """
+    """Check the table and record the result, before earlier snapshots expire. Raises like `check_rows`."""
     found = check_rows(topic, table, registry, load)
     if found.snapshot_id != table.snapshot_id and later_than(found, table) is not None:
         registry.rows.note_checked(topic, replace(found, snapshot_id=table.snapshot_id, sequence=sequence_of(table)))

@@ -1,7 +1,4 @@
-"""Commits staged ranges of a wave or of a dead job: check their objects, commit once, confirm.
-
-Every step can be repeated. The registry has the pending ranges, the table the committed ones.
-"""
+"""Commit staged ranges: check their objects, commit once, confirm. Each step can be repeated."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTopic:
-    """A topic and the table for its staged ranges. `change` is the schema change that the table needs."""
+    """A topic with its table, and the schema change that its staged ranges need."""
 
     topic: TopicRow
     table: ArchiveTable
@@ -45,18 +42,17 @@ class StagedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReport:
-    """Whether a call committed, and the reason of each partition whose ranges stay staged."""
+    """Whether it committed, and why partitions stay staged."""
 
     is_new: bool
     ahead: Mapping[int, PartitionAhead] = field(default_factory=dict)
 
 
 def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalog, landed: OnLanded) -> CommitReport:
-    """Commit every staged range of the topic, or find out that it can never be committed.
+    """Commit every staged range, or find that it can never be committed.
 
-    A partition whose ranges begin after its offset in the table is left out. `landed` is called with ranges that are in
-    the table. Raises CatalogUnreachable (retryable) if the outcome is unknown, and TableMissing if the table was
-    dropped or created again.
+    Skips partitions ahead of the table. `landed` gets ranges in the table. Raises CatalogUnreachable (retryable) if the
+    outcome is unknown, TableMissing if the table was dropped or recreated.
     """
     topic, seen = opened.topic, opened.table
 
@@ -129,10 +125,9 @@ def settle_staged(
     landed: OnLanded = lambda _: None,
     after_rollback: bool = False,
 ) -> tuple[TranslatedRange, ...]:
-    """Record the outcome of pending ranges in journal and registry; return the ranges that still wait.
+    """Record the outcome of pending ranges; return the ranges that still wait.
 
-    `load` is called only if ranges are pending. With `after_rollback` a range that was in the table counts as landed.
-    Raises RolledBack if the table was set back.
+    With `after_rollback` ranges once in the table count as landed. Raises RolledBack if the table was rolled back.
     """
     pending = registry.files.pending(topic)  # before the table: so the table shows what became of each of them
     if not pending:

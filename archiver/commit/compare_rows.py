@@ -1,6 +1,6 @@
-"""Compares rows that other engines may have written with the digests of the archived records (ADR 0040).
+"""Compare rows that other engines may have written with archived digests (ADR 0040).
 
-The registry keeps what is left to compare, so that the next run continues. The result is recorded after each window.
+The registry keeps the remaining work after each window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WINDOW_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Allowance:
-    """What remains to be compared: `rows`, for `seconds` from now on, unless `stop` is set."""
+    """What may still be compared: `rows` and `seconds`, unless `stop` is set."""
 
     rows: int = ROUND_ROWS
     seconds: float = ROUND_SECONDS
@@ -45,7 +45,6 @@ class Allowance:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether to stop now."""
         return self.rows <= 0 or self.stop.is_set() or time.monotonic() >= self._until
 
 
@@ -57,10 +56,9 @@ def compare_rows(
     *,
     formats: SegmentFormats = FORMATS,
 ) -> Checked | None:
-    """Compare what the last check left, as far as `allowance` permits; return the updated check.
+    """Compare at least one window within `allowance`; return the updated check, if any.
 
-    At least one window is compared. None if nothing could be compared. Raises subclasses of StorageError, RegistryError
-    and TableError.
+    Raises StorageError, RegistryError and TableError.
     """
     if allowance.is_used_up:
         return None
@@ -97,9 +95,9 @@ def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
 
 
 class _Comparison:
-    """A comparison under way. `kept` are spans that wait in any case, `left` the ranges to compare now.
+    """`kept` spans wait anyway, `left` are compared now.
 
-    With `keeps_short`, a range with too few rows is left to the next check: rows may be missing since the last one.
+    `keeps_short` leaves ranges with too few rows to the next check.
     """
 
     def __init__(
@@ -153,7 +151,6 @@ class _Comparison:
 
 
 def altered_range(one: ExpectedRange) -> AlteredRange:
-    """Return the range as an altered one."""
     return AlteredRange(
         range_id=one.id,
         partition=one.partition,
@@ -164,7 +161,6 @@ def altered_range(one: ExpectedRange) -> AlteredRange:
 
 
 def _window(ranges: Sequence[ExpectedRange], most: int) -> list[ExpectedRange]:
-    """The first ranges of one partition, with at most `most` rows, but at least one range."""
     window = [ranges[0]]
     rows = ranges[0].rows
     for expected in ranges[1:]:

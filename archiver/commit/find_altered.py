@@ -1,7 +1,4 @@
-"""Finds rows that other engines may have changed or duplicated, by snapshots and bounds of files (ADR 0040).
-
-No data file is read; `compare_rows` does that.
-"""
+"""Find rows that other engines may have changed or duplicated, by snapshots and file bounds (ADR 0040)."""
 
 from __future__ import annotations
 
@@ -33,9 +30,9 @@ def find_suspects(
     known: Checked | None = None,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Span, ...]:
-    """Return the spans that other engines may have written to since `known`, by the retained history.
+    """Whole archived ranges, and offsets beyond the archived end, that other engines may have written to since `known`.
 
-    They are whole archived ranges, and offsets beyond the archived end. Raises subclasses of StorageError.
+    Raises StorageError.
     """
     metadata = table.iceberg.metadata
     suspicious = newly_written(table.iceberg, known.snapshot_id if known else None)
@@ -51,12 +48,10 @@ def find_suspects(
 
 
 def span_of(one: ExpectedRange | AlteredRange) -> Span:
-    """Partition, start and end of a range."""
     return one.partition, one.start_offset, one.end_offset
 
 
 def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
-    """The offset after the last archived range with records, by partition."""
     ends: dict[int, int] = {}
     for item in expected:
         ends[item.partition] = max(item.end_offset, ends.get(item.partition, 0))
@@ -66,9 +61,9 @@ def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
 def to_compare(
     expected: Iterable[ExpectedRange], spans: Iterable[Span], holes: Iterable[Hole]
 ) -> tuple[list[ExpectedRange], list[ExpectedRange]]:
-    """Return the archived ranges in `spans`: ranges to compare, and ranges that wait until their holes are filled.
+    """The ranges in `spans` to compare now, and the ranges that wait for holes.
 
-    Ranges without a digest or with accepted losses can't be compared and are in neither.
+    Without ranges that lack a digest or have accepted losses.
     """
     cover = Cover(spans)
     broken = {hole.range_id for hole in holes}
@@ -83,11 +78,7 @@ def to_compare(
 
 
 def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[Span, ...]:
-    """What files may hold beyond the archived ends, by their bounds.
-
-    A file with several partitions counts only if it exceeds all of their ends: otherwise each rewrite of old rows would
-    cause a comparison.
-    """
+    """A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison."""
     spans = []
     for file in files:
         if file.partitions and file.offsets:

@@ -1,6 +1,6 @@
-"""Finds the rows that a table should have by the registry, and lacks: its holes, by range of offsets (ADR 0026).
+"""Find a table's holes: registered rows that it lacks (ADR 0026).
 
-Files that other engines rewrote count for the offsets they hold. Files are read only if counts don't suffice.
+Files are read only if counts don't suffice.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def look_again(
     is_back: bool,
     formats: SegmentFormats | None = None,
 ) -> Checked:
-    """Check the table if the earlier result `known` no longer holds; see `check_rows`."""
+    """Check the table if `known` no longer holds; see `check_rows`."""
     formats = formats or FORMATS
     expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     fresh = load() or table
@@ -76,7 +76,7 @@ def search(
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """Return the rows of `expected` that the table lacks. `counts_tell`: no other engine added rows."""
+    """The missing rows of `expected`. `counts_tell` if no other engine added rows."""
     if _counts_agree(table, expected):
         return ()
     live = TableRows(table, formats)
@@ -100,10 +100,7 @@ def _with_suspects(
     known: Checked | None,
     before: Checked | None,
 ) -> Checked:
-    """The check with new suspects, and what the check before left.
-
-    Altered ranges are compared again, unless other engines only added or regrouped rows since.
-    """
+    """Altered ranges are compared again unless other engines only added or regrouped rows."""
     cover = Cover(map(span_of, expected))
     altered = tuple(item for item in before.altered if cover.touches(*span_of(item))) if before else ()
     later = None if known is None or known.snapshot_id is None else since(table.iceberg.metadata, known.snapshot_id)
@@ -123,7 +120,6 @@ def _with_suspects(
 
 
 def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
-    """The oldest retained snapshot, if the history doesn't reach back to the last check."""
     metadata = table.iceberg.metadata
     if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
         return None
@@ -131,7 +127,7 @@ def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
 
 
 def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> bool:
-    """Whether the table has the expected number of files and rows, and only commits of the archiver."""
+    """Whether file and row counts are as expected, with commits of the archiver only."""
     metadata = table.iceberg.metadata
     snapshot = metadata.current_snapshot()
     if snapshot is None:

@@ -1,4 +1,4 @@
-"""Reads the footers of many data files, and the ranges that they name."""
+"""Read the footers of many data files, and the ranges they name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_EPOCH: Final = -1
 
 
 def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> dict[str, SegmentMetadata]:
-    """Return the footer of each file, by path. Raises subclasses of StorageError."""
+    """The footers by path. Raises StorageError."""
 
     def read(path: str) -> SegmentMetadata:
         with files[path].open(objects, path) as reader:
@@ -33,9 +33,9 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
-    """Return the range that a file covers, alone or with other files. None if its footer names none.
+    """The range that a file covers, alone or with further files, if its footer names one.
 
-    The leader epoch stays unknown: only the rows have it.
+    The leader epoch is unknown: only rows have it.
     """
     if footer.origin is None or footer.schema_version is None:
         return None
@@ -54,19 +54,18 @@ def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> Translat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRanges:
-    """Ranges by partition and offset: complete ones, and partial ones that lack files."""
+    """Complete ranges, and partial ones that lack files, sorted."""
 
     whole: tuple[TranslatedRange, ...]
     partial: tuple[TranslatedRange, ...]
 
     @property
     def all(self) -> tuple[TranslatedRange, ...]:
-        """The complete and the partial ranges."""
         return tuple(sorted((*self.whole, *self.partial), key=_place))
 
 
 def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> FoundRanges:
-    """Return the ranges that the footers of these files name, alone or together."""
+    """The ranges that these footers name, alone or together."""
     groups: dict[tuple[object, ...], list[TranslatedRange]] = defaultdict(list)
     sizes: dict[tuple[object, ...], int] = {}
     for path, (footer, file) in sorted(files.items()):
@@ -88,13 +87,11 @@ def _place(one: TranslatedRange) -> tuple[int, int, str]:
 
 
 def range_id(path: str) -> str:
-    """The ULID in a file's name, or a new one."""
     name = DataFileName.parse(path.rpartition("/")[2])
     return new_id() if name is None else name.ulid
 
 
 def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
-    """Describe a file of the table by its manifest and its footer."""
     return DataFileInfo(
         path=file.path,
         size_bytes=file.size_bytes,
@@ -109,7 +106,7 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
 
 
 def place_in_table(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
-    """Return the file with its partition, by its footer or its bounds. None if the table has no such partition."""
+    """The file with its partition, by footer or bounds. None if the table has no such partition."""
     if footer.place is not None:
         if spec_by(table.iceberg.metadata, footer.place.by) is None:
             return None

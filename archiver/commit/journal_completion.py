@@ -1,7 +1,4 @@
-"""Writes the journal's entries of commits that only the table has: a killed job and a lost registry leave such.
-
-An entry is written only if its ranges have exactly the offsets and the digest in the snapshot's summary.
-"""
+"""Write missing journal entries of commits, if ranges have exactly the offsets and digest in the snapshot's summary."""
 
 from __future__ import annotations
 
@@ -29,10 +26,9 @@ from catalog.ranges.spans import uncovered
 
 
 def complete_journal(table: ArchiveTable, journal: TableJournal, formats: SegmentFormats) -> Settled:
-    """Write the journal's missing entries of retained commits; return their ranges.
+    """Write missing entries of retained commits; return their ranges.
 
-    Commits from before the journal are left out, and commits whose files are gone or contradict the summary. Raises
-    subclasses of StorageError.
+    Skips commits whose files are gone or contradict the summary. Raises StorageError.
     """
     landed: list[Landed] = []
     objects = ObjectStore.of_table(table.iceberg)
@@ -72,7 +68,6 @@ def _unjournaled(table: ArchiveTable, journal: TableJournal) -> Iterator[Snapsho
 def ranges_of_commit(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> tuple[TranslatedRange, ...] | None:
-    """Return the ranges of a commit by the files that it added. None if these don't show them."""
     try:
         described = _described(snapshot, table, objects, formats)
     except StorageError as error:
@@ -105,7 +100,6 @@ def ranges_of_commit(
 def _described(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> dict[str, tuple[SegmentMetadata, DataFileInfo]] | None:
-    """The files that a commit added, by their footers. None if one of them isn't an archived range's."""
     entries = {
         entry.data_file.file_path: entry.data_file
         for manifest in manifests_of(table.iceberg, snapshot)

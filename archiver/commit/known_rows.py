@@ -1,4 +1,4 @@
-"""Whether the result of an earlier check of a table's rows still holds, and its description."""
+"""Whether an earlier row check still holds, and its description."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from catalog.ranges.spans import joined
 
 
 def named(holes: Iterable[Hole | AlteredRange]) -> str:
-    """Describe holes or altered ranges: `partition 0 [10, 20) 10 rows; …`."""
     parts = []
     for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
         members = list(group)
@@ -26,7 +25,7 @@ def named(holes: Iterable[Hole | AlteredRange]) -> str:
 
 
 def later_than(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
-    """Return the snapshots since the last check if its result still holds after them, else None."""
+    """The snapshots since the last check if it still holds, else None."""
     later = since(table.iceberg.metadata, known.snapshot_id)
     if later is None or not _all_add(later, table):
         return None
@@ -45,7 +44,6 @@ def _all_add(later: Iterable[Snapshot], table: ArchiveTable) -> bool:
 
 
 def sequence_of(table: ArchiveTable) -> int:
-    """The sequence number of the table's current snapshot, or 0."""
     snapshot = table.iceberg.metadata.current_snapshot()
     return 0 if snapshot is None else snapshot.sequence_number or 0
 

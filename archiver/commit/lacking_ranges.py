@@ -1,4 +1,4 @@
-"""Adds committed ranges that the registry lacks, because its database was restored from an older backup."""
+"""Add committed ranges that the registry lacks after a restore of its database."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ _LOG = logging.getLogger(__name__)
 def add_lacking_ranges(
     table: ArchiveTable, registry: Registry, journal: TableJournal, formats: SegmentFormats = FORMATS
 ) -> int:
-    """Add the ranges that the registry lacks, from journal and footers; return their number.
+    """Add missing ranges, holds, erasures and accepted losses from journal and footers; return the number of ranges.
 
-    Also adds holds, erasures and accepted losses from the journal. Raises RegistryBehind if neither journal nor footers
-    have some of the ranges, and subclasses of StorageError.
+    Raises RegistryBehind if ranges are in neither, and StorageError.
     """
     lacking = lacking_offsets(table, registry)
     if not lacking:
@@ -113,12 +112,10 @@ def add_lacking_ranges(
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a range overlaps one of the registry's: then it can't be added, even if it reaches further."""
     return any(start < one.end_offset and one.start_offset < end for start, end in spans)
 
 
 def _uncovered(ranges: Sequence[StoredRange], lacking: Lacking) -> Lacking:
-    """The partitions whose lacking offsets these ranges don't cover, with the first uncovered offset."""
     gaps_by_partition: dict[int, LackingOffsets] = {}
     for partition, offsets in lacking.items():
         spans = [item.offsets for item in ranges if item.partition == partition]
@@ -133,7 +130,7 @@ def _uncovered(ranges: Sequence[StoredRange], lacking: Lacking) -> Lacking:
 def _ranges_of_commits(
     table: ArchiveTable, ranges: Sequence[StoredRange], lacking: Lacking, formats: SegmentFormats
 ) -> list[StoredRange]:
-    """The ranges of retained commits in lacking offsets that `ranges` don't have. Their files may be replaced."""
+    """The ranges of retained commits in lacking offsets that `ranges` lack. Their files may be replaced."""
     objects = ObjectStore.of_table(table.iceberg)
     cover = Cover((item.partition, *item.offsets) for item in ranges)
     more: list[StoredRange] = []

@@ -1,4 +1,4 @@
-"""Finds ranges that share offsets with files or other ranges, by sorting: there may be 100,000 of each."""
+"""Find ranges that overlap files or ranges, by sorting: there may be 100,000 of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ANY = ValueBounds(low=0, high=np.iinfo(np.int64).max)
 
 
 class RowBounds(NamedTuple):
-    """Possible positions of rows: partitions and offsets, both bounds included."""
+    """Possible positions of rows, bounds inclusive."""
 
     low_partition: int
     high_partition: int
@@ -24,13 +24,11 @@ class RowBounds(NamedTuple):
 
 
 def place_of_file(file: TableFile) -> RowBounds:
-    """Where a file may have rows, by its bounds. Anywhere without bounds."""
     partitions, offsets = file.partitions or _ANY, file.offsets or _ANY
     return RowBounds(partitions.low, partitions.high, offsets.low, offsets.high)
 
 
 def overlapping(ranges: Sequence[ExpectedRange], places: Iterable[RowBounds]) -> npt.NDArray[np.bool_]:
-    """Whether each range shares an offset with one of the places."""
     overlaps = np.zeros(len(ranges), np.bool_)
     bounds = np.array(sorted(places, key=lambda each: each.low_offset), np.int64).reshape(-1, 4)
     partitions = np.array([item.partition for item in ranges], np.int64)

@@ -1,7 +1,6 @@
-"""Checks that the objects of staged files exist.
+"""Check that the objects of staged files exist.
 
-A missing object counts only if the store has the table's files: a wrong endpoint also answers "not found". A rejected
-range is accepted again when its object is back, unless its offsets were archived again.
+A missing object counts only if the store has the table's files: a wrong endpoint also answers "not found".
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LoadTable = Callable[[], ArchiveTable]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """The staged files of a topic. They are looked up in `objects`; `load` returns the current table."""
+    """The staged files of a topic. `load` returns the current table."""
 
     topic: TopicRow
     objects: ObjectStore
@@ -40,10 +39,10 @@ class Presence:
     load: LoadTable
 
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """Return the ranges that can be committed.
+        """The ranges that can be committed.
 
-        A range with a missing object is rejected with the later ranges of its partition. Raises StorageUnavailable, and
-        rejects nothing, if the store lacks the table's files too.
+        A missing object rejects its range and later ones. Raises StorageUnavailable if the store lacks the table's
+        files too.
         """
         faults = self._faults(waiting)
         if not faults:
@@ -59,7 +58,7 @@ class Presence:
         return tuple(good)
 
     def take_up(self) -> None:
-        """Accept missing ranges again if their objects are back and no other range has their offsets."""
+        """Accept missing ranges again if their objects are back and their offsets are free."""
         if not self.missing.load(self.topic):
             return
         table = self.load()
@@ -100,7 +99,6 @@ class Presence:
         )
 
     def _believe(self, faults: dict[str, StorageError]) -> None:
-        """Raise StorageUnavailable unless the store of each missing file has files of the table."""
         table = self.load()
         unproven: dict[str, list[str]] = {}
         for fault in faults.values():
@@ -132,14 +130,13 @@ class Presence:
 
 
 def _store(path: str, table: ArchiveTable) -> str:
-    """What can be away as a whole: a bucket or, on local disks, the folder of the table or of its data."""
+    """What can fail as a whole: a bucket or, locally, the folder of the table or its data."""
     bucket = urlsplit(path).netloc
     folders = (table.location, table.data_location)
     return bucket or next((folder for folder in folders if path.startswith(f"{folder}/")), path)
 
 
 def _witnesses(table: ArchiveTable, store: str) -> Iterator[str]:
-    """Files that this store must have if it is the table's: metadata files, else data files in the table."""
     snapshot = table.iceberg.current_snapshot()
     metadata = (table.iceberg.metadata_location, snapshot.manifest_list if snapshot else "")
     files = [path for path in metadata if path and _store(path, table) == store]

@@ -1,7 +1,6 @@
-"""How far a table is ahead of the registry, after the registry's database was restored from an older backup.
+"""How far a table is ahead of a restored registry.
 
-It may lack ranges, or only know nothing of later rewrites: then rows that these took out look as if other engines had
-deleted them.
+Without later rewrites, their removed rows look deleted by other engines.
 """
 
 from __future__ import annotations
@@ -26,14 +25,13 @@ NEWER_STATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LackingOffsets:
-    """The end of a partition's ranges in the registry (None without ranges) and in the table."""
+    """A partition's end in the registry (None without ranges) and in the table."""
 
     registry_end: int | None
     table_end: int
 
     @property
     def start(self) -> int:
-        """The first offset that the registry may lack."""
         return self.registry_end or 0
 
 
@@ -42,9 +40,9 @@ Lacking: TypeAlias = Mapping[int, LackingOffsets]
 
 
 def lacking_offsets(table: ArchiveTable, registry: Registry) -> Lacking:
-    """Return the partitions of which the table has more than the registry has accepted.
+    """The partitions of which the table has more than the registry accepted.
 
-    Load the table before this call: ranges are accepted before they are committed.
+    Load the table first: ranges are accepted before their commit.
     """
     ends = registry.files.accepted_ends(table.topic)
     lacking: dict[int, LackingOffsets] = {}
@@ -56,7 +54,6 @@ def lacking_offsets(table: ArchiveTable, registry: Registry) -> Lacking:
 
 
 def registry_behind(table: ArchiveTable, lacking: Lacking, *, advice: str) -> RegistryBehind:
-    """Make the error for a registry that lacks ranges. It names the first partition, and their number."""
     partition, offsets = next(iter(lacking.items()))
     return RegistryBehind(
         f"the table has records that the registry doesn't know: its database was restored from an older backup. "
@@ -71,10 +68,7 @@ def registry_behind(table: ArchiveTable, lacking: Lacking, *, advice: str) -> Re
 
 
 def lacking_rewrites(table: ArchiveTable, registry: Registry) -> tuple[str, ...]:
-    """The commands that have rewritten the table since the last commit that the registry knows, by name.
-
-    Commit ids sort by time. Empty if the registry knows no commit: then nothing says how old it is.
-    """
+    """Empty if the registry has no commit: its age is unknown."""
     newest = registry.files.newest_commit(table.topic)
     if newest is None:
         return ()
@@ -88,7 +82,6 @@ def lacking_rewrites(table: ArchiveTable, registry: Registry) -> tuple[str, ...]
 
 
 def rewritten_since(table: ArchiveTable, commands: tuple[str, ...], *, missing: str) -> RegistryBehind:
-    """The error of rows that the registry expects and that later rewrites may have taken out on purpose."""
     return RegistryBehind(
         "the table lacks rows that the registry expects, and the archiver has rewritten it since the last commit that"
         " the registry knows: its database was restored from an older backup. The rows may have been erased or retired"

@@ -1,4 +1,4 @@
-"""The consent that the limits of a topic's retention need, as the registry has it."""
+"""The consent that a topic's retention limits need, by the registry."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from catalog.registry.retention_consents import RetentionConsent
 
 
 def short_retention(limits: str) -> str:
-    """The reason why a retention under a day needs consent."""
     return f"records of the last day may go by {limits}"
 
 
 def missing_consent(config: TopicConfig, consents: Mapping[str, RetentionConsent]) -> ConsentMissing | None:
-    """Return the error if `expire = "auto"` waits for consent to the topic's limits."""
     limits = config.retention_limits
     if config.expire != "auto" or limits is None:
         return None
@@ -26,7 +24,6 @@ def missing_consent(config: TopicConfig, consents: Mapping[str, RetentionConsent
 
 
 def consent_missing(topic: str, reason: str) -> ConsentMissing:
-    """Make the error for limits that wait for consent, which explains how to give it."""
     return ConsentMissing(
         f"{reason}: nothing of the topic is retired. If that is right, run `archiver expire {topic} --yes` once; else"
         " correct `retention` and `retention_size`. `archiver expire --dry-run` shows what would go",

@@ -1,7 +1,6 @@
-"""What snapshots of other engines did to a table's rows, by the entries of their manifest lists.
+"""What snapshots of other engines did to rows, by manifest lists.
 
-`operation` and the summary's counts are only the engine's claims: it may call a snapshot that adds delete files an
-`append`, and count none of them.
+`operation` and summaries are only claims: an `append` may add delete files.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ NAMED_SNAPSHOTS: Final = 3
 
 
 def only_adds(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows: a commit of the archiver, or an append that kept every file."""
+    """Whether a snapshot removed no rows: by the archiver, or an append that kept every file."""
     if is_ours(snapshot):
         return True
     if _operation(snapshot) is not Operation.APPEND or _claims_deletes(snapshot):
@@ -47,7 +46,6 @@ def only_adds(table: Table, snapshot: Snapshot) -> bool:
 
 
 def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows. A compaction counts if its files have as many rows."""
     if _operation(snapshot) is not Operation.REPLACE or is_ours(snapshot):
         return only_adds(table, snapshot)
     if _claims_deletes(snapshot):
@@ -59,9 +57,9 @@ def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
 
 
 def newly_written(table: Table, snapshot_id: int | None) -> tuple[Snapshot, ...]:
-    """Return later snapshots of other engines that may have changed or added rows, newest first.
+    """Later snapshots of other engines that may have changed or added rows, newest first.
 
-    Without `snapshot_id`, or if the history doesn't reach it, all retained snapshots count.
+    All retained ones without a reachable `snapshot_id`.
     """
     metadata = table.metadata
     later = None if snapshot_id is None else since(metadata, snapshot_id)
@@ -87,7 +85,6 @@ def _may_change(table: Table, snapshot: Snapshot) -> bool:
 
 
 def done_by_others(table: Table) -> tuple[str, ...]:
-    """Describe the newest retained snapshots of other engines that may have removed or changed rows."""
     return tuple(
         f"snapshot {snapshot.snapshot_id}: {_named(snapshot)} by {_engine(snapshot)}"
         for snapshot in islice(_suspicious(table), NAMED_SNAPSHOTS)
@@ -101,7 +98,6 @@ def _suspicious(table: Table) -> Iterator[Snapshot]:
 
 
 def _lists(table: Table, snapshot: Snapshot) -> tuple[list[ManifestFile] | None, list[ManifestFile] | None]:
-    """The manifests of a snapshot's parent and its own. None for a list that is gone or damaged."""
     parent_id = snapshot.parent_snapshot_id
     if parent_id is None:
         return [], _list(table, snapshot)
@@ -124,7 +120,6 @@ def _claims_deletes(snapshot: Snapshot) -> bool:
 
 
 def _adds_deletes(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
-    """Whether the snapshot wrote a manifest with new delete files. A missing count counts as some."""
     return any(
         manifest.content is ManifestContent.DELETES
         and manifest.added_snapshot_id == snapshot.snapshot_id
@@ -143,7 +138,7 @@ def _removes_files(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> boo
 
 
 def _rows(manifests: Sequence[ManifestFile]) -> float:
-    """The rows of the live data files of these manifests. NaN, which equals nothing, if a count is missing."""
+    """Live rows, NaN (equal to nothing) if a count is missing."""
     counts = [
         count
         for manifest in manifests

@@ -1,7 +1,4 @@
-"""Checks that a topic's table still has what was archived.
-
-Distinguishes a table that was set back from one whose rows were removed or changed.
-"""
+"""Check that a table has what was archived; distinguish a rollback from removed or changed rows."""
 
 from __future__ import annotations
 
@@ -29,10 +26,9 @@ NAMED_STATEMENTS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCheck:
-    """The result of a check: missing rows, altered ranges, and the error that explains them.
+    """`has_uncompared` includes rows beyond the archived end, `uncompared_rows` doesn't.
 
-    `uncompared_rows` counts rows that may be altered but weren't compared; `has_uncompared` is also set for such rows
-    beyond the archived end. Nothing before the snapshot `unseen_before` was checked.
+    Nothing before the snapshot `unseen_before` was checked.
     """
 
     table: ArchiveTable | None = None
@@ -52,10 +48,9 @@ def check_archive(
     known: ArchiveTable | None = None,
     formats: SegmentFormats | None = None,
 ) -> TableCheck:
-    """Check the table. `known` is the table as loaded shortly before, with its history.
+    """Check the table, without reading data files for altered rows.
 
-    No data file is read to find altered rows: `compare_rows` does that. Raises ReplayError and subclasses of
-    StorageError, RegistryError and TableError.
+    Raises ReplayError, StorageError, RegistryError and TableError.
     """
     table = known or load()
     if table is None:
@@ -93,7 +88,6 @@ def check_archive(
 
 
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
-    """Whether the table's offsets are lower than those of the committed ranges: its whole metadata was set back."""
     offsets = table.offsets
     return any(
         partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()
@@ -116,7 +110,6 @@ def _removed(table: ArchiveTable, found: Checked) -> RowsRemoved:
 
 
 def rows_altered(table: ArchiveTable, found: Checked) -> RowsAltered:
-    """Make the error of a table with altered rows, which explains the repair."""
     statements = _deletes(table.topic.table, found.altered)
     more = "" if len(statements) <= NAMED_STATEMENTS else f"; and {len(statements) - NAMED_STATEMENTS} more"
     beside: dict[str, Any] = {"not_compared_yet": found.uncompared_rows} if found.uncompared_rows else {}

@@ -1,4 +1,4 @@
-"""The ranges of a table from its journal, the footers of its files and the summaries of its snapshots."""
+"""A table's ranges from journal, footers and snapshot summaries."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ def table_ranges(
     files: Mapping[str, TableFile],
     footers: Mapping[str, SegmentMetadata],
 ) -> list[StoredRange]:
-    """Return the journal's ranges, and ranges of files that it doesn't have.
+    """The journal's ranges, and the ranges of files that it lacks.
 
-    Files with other borders replace its ranges only if these have no file left, and if the files have exactly their
-    offsets and rows.
+    Files with other borders replace ranges without files if offsets and rows are exactly the same.
     """
     places = _RangePositions()
     for item in (*journaled, *(StoredRange.of(gap, commit_id=commit_id) for gap, commit_id in _accepted_gaps(table))):
@@ -77,7 +76,6 @@ def _clusters(
 
 
 def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
-    """Whether the new ranges have exactly the offsets and rows of existing ones that have no file left."""
     return (
         not any(path in files for item in known for path in item.paths)
         and not any(_overlap(*pair) for pair in pairwise(found))
@@ -91,7 +89,7 @@ def _overlap(first: StoredRange, second: StoredRange) -> bool:
 
 
 def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | None]]:
-    """A range for each gap that a retained snapshot names, with the commit that recorded it."""
+    """Gaps that retained snapshots name, with the recording commit."""
     gaps: list[tuple[TranslatedRange, str | None]] = []
     for snapshot in table.iceberg.metadata.snapshots:
         summary = summary_of(snapshot)
@@ -105,7 +103,7 @@ def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | Non
 def range_without_file(
     table: ArchiveTable, snapshot: Snapshot, partition: int, start: int, end: int, *, lost: bool
 ) -> TranslatedRange:
-    """A range of a commit in which no record survived, or that was accepted as lost."""
+    """A range without a surviving record, or accepted as lost."""
     return TranslatedRange(
         id=new_id(),
         topic=table.topic.topic,
@@ -121,7 +119,6 @@ def range_without_file(
 
 
 def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, TableFile]) -> StoredRange:
-    """The range after some of its files left the table and other files replaced them."""
     kept = [file for file in known.files if file.path in files]
     gone = [file for file in known.files if file.path not in files]
     ids = {file.id for file in known.files}
@@ -137,7 +134,7 @@ def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, Table
 
 
 def _unused(file: StoredFile, ids: Container[str]) -> str:
-    """The file's id, or the ULID in its name if a file of the range has that id: copies of a refill had its origin."""
+    """The file's id, or its name's ULID if taken: refill copies have the origin's id."""
     return file.id if file.id not in ids else ulid_in(file.path or "") or new_id()
 
 

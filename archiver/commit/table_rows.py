@@ -1,4 +1,4 @@
-"""The rows of a table by file and offset: which ranges may lack some, and which offsets it has."""
+"""A table's rows by file and offset."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ Offsets: TypeAlias = npt.NDArray[np.int64]
 
 
 class TableRows:
-    """The rows of a table's current snapshot, by file and offset."""
-
     def __init__(self, table: ArchiveTable, formats: SegmentFormats, mappings: MappingSource | None = None) -> None:
         self._listed = ManifestReader().files(table.iceberg)
         self._files = {file_name(file.path): file for file in self._listed}
@@ -40,10 +38,7 @@ class TableRows:
         self._storage = TopicStorage.of_store(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """Return the ranges that may have lost rows, and ranges that share a file with one of them.
-
-        Every other range has all of its files and rows in the table.
-        """
+        """The ranges that may lack rows, and ranges that share files with them."""
         expected_rows: Counter[str] = Counter()
         for item in expected:
             expected_rows.update({file_name(file.path): file.rows for file in item.files})
@@ -61,17 +56,16 @@ class TableRows:
         return file is not None and not file.has_deletes and file.rows >= rows
 
     def has_file(self, path: str) -> bool:
-        """Whether the table has the file, whatever was deleted from it."""
         return file_name(path) in self._files
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
-        """The number of rows in files that don't belong to complete ranges. None if some of them were deleted."""
+        """The rows of files outside complete ranges, None if some are deleted."""
         whole = file_names(expected) - file_names(suspects)
         beside = [file for name, file in self._files.items() if name not in whole]
         return None if any(file.has_deletes for file in beside) else sum(file.rows for file in beside)
 
     def offsets(self, wanted: RowRange) -> Offsets:
-        """The offsets of the table's rows in a range of a partition, ascending and distinct."""
+        """The offsets of rows, ascending and distinct."""
         chunks = [
             kafka.field(names.OFFSET).to_numpy()
             for file in self._files.values()
@@ -81,18 +75,16 @@ class TableRows:
         return np.unique(np.concatenate(chunks)) if chunks else np.empty(0, np.int64)
 
     def count(self, one: ExpectedRange) -> int:
-        """How many offsets of a range the table has."""
         rows = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
         return len(self.offsets(rows))
 
     @property
     def bytes_per_row(self) -> float:
-        """The average size of a row in the table's files. 1 without files."""
         rows = sum(file.rows for file in self._files.values())
         return max(1.0, sum(file.size_bytes for file in self._files.values()) / rows) if rows else 1.0
 
     def digest(self, wanted: RowRange) -> str:
-        """The digest of the table's records in a range of a partition (docs/digest.md). Reads whole rows."""
+        """The digest of records in a range (docs/digest.md). Reads whole rows."""
         total = RecordDigest()
         for file in self._files.values():
             if _may_hold(file, wanted):
@@ -103,15 +95,12 @@ class TableRows:
         return total.text
 
     def written_since(self, sequence: int) -> list[TableFile]:
-        """The files with this sequence number or a higher one."""
+        """The files with this or a higher sequence number."""
         newer = pc.greater_equal(self._listed.columns[SEQUENCE], sequence)
         return list(self._listed.pick(np.flatnonzero(newer.to_numpy())))
 
     def digests(self, ranges: Sequence[ExpectedRange]) -> list[str | None]:
-        """The digest of the table's records in each of these ranges of one partition, in order of offset.
-
-        None if a record can't be read, or shares a block with one that can't. Reads whole rows, once.
-        """
+        """Digests of ranges of one partition. None if a record, or one in its block, can't be read."""
         sums = [RecordDigest() for _ in ranges]
         unreadable: set[int] = set()
         starts = np.array([item.start_offset for item in ranges])
@@ -154,5 +143,4 @@ def _may_hold(file: TableFile, wanted: RowRange) -> bool:
 
 
 def file_names(ranges: Iterable[ExpectedRange]) -> set[str]:
-    """The names of the files of ranges."""
     return {file_name(file.path) for item in ranges for file in item.files}

@@ -1,4 +1,4 @@
-"""Tidies a topic: trims registry rows, sums up commits in the journal and packs the audit trail (docs/adr/0028)."""
+"""Trim a topic's registry rows, sum up its journal, pack its audit trail (docs/adr/0028)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _LOG = logging.getLogger(__name__)
 
 
 def sum_up_journal(journal: TableJournal, topic: str, is_over: Callable[[], bool]) -> JournalSums | None:
-    """Sum up old commits of a topic's journal. A failure is logged, not raised."""
     try:
         return journal.sum_up(is_over=is_over)
     except ContextError:
@@ -25,7 +24,7 @@ def sum_up_journal(journal: TableJournal, topic: str, is_over: Callable[[], bool
 
 
 def tidy(opened: StagedTopic, registry: Registry) -> tuple[ContextError, ...]:
-    """Trim the topic's old registry rows, and sum up old commits of its journal. Return the steps' failures."""
+    """Trim old registry rows and sum up old commits. Returns the steps' failures."""
     trail = AuditTrail(topic=opened.topic, journal=opened.journal, registry=registry)
     failures: list[ContextError] = []
     for step in (lambda: registry.files.trim(opened.topic), opened.journal.sum_up, trail.tidy):

@@ -1,4 +1,4 @@
-"""The formats of keys and values in the configuration: a section each."""
+"""The formats of keys and values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def _paths(value: object) -> object:
 
 
 def _descriptor_files(value: object) -> object:
-    """A file, or the files of a table by the ids and GUIDs that they are for."""
     if isinstance(value, Mapping):
         return tuple(sorted(((_number(name), _file(path)) for name, path in value.items()), key=str))
     return value if isinstance(value, tuple) else _file(value)
@@ -49,8 +48,6 @@ Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnLimits:
-    """The limits of the depth and the number of a schema's columns."""
-
     depth: int
     columns: int
 
@@ -62,27 +59,25 @@ class FormatSection(Section):
 
     @property
     def has_schema(self) -> bool:
-        """Whether keys or values have a schema, and so columns."""
         return True
 
     @property
     def registry_setting(self) -> str | None:
-        """The setting, as written, that configures a schema registry's envelopes, if any."""
+        """The setting, as written, that enables a schema registry's envelopes, if any."""
         return None
 
     @property
     def has_envelopes(self) -> bool:
-        """Whether keys or values have a schema registry's envelope, also in a header."""
+        """Whether there is a schema registry's envelope, also in a header."""
         return self.registry_setting is not None
 
     @property
     def gets_envelopes(self) -> bool:
-        """Whether a replay adds missing envelopes."""
         return False
 
     @property
     def column_limits(self) -> ColumnLimits | None:
-        """The limits of the schema's columns. None if there is no schema."""
+        """The limits of the schema's columns. None without a schema."""
         return None
 
     @property
@@ -91,26 +86,21 @@ class FormatSection(Section):
         return ()
 
     def anchored(self, folder: Path) -> Self:  # noqa: ARG002 - a format without files has no paths
-        """These settings with relative paths relative to the folder of the configuration file."""
         return self
 
 
 class RawFormat(FormatSection):
-    """Keys or values that are kept as they are, in one binary column."""
+    """Keys or values in one binary column."""
 
     format: Literal["raw"] = "raw"
 
     @property
     def has_schema(self) -> bool:
-        """False: raw bytes have no schema."""
         return False
 
 
 class ProtobufFormat(FormatSection):
-    """Keys or values that are Protobuf messages, from a descriptor set, `.proto` files or a registry.
-
-    All are of one type, `message`. With a registry they may be of any of `messages`.
-    """
+    """Protobuf keys or values, all of the type `message`; with a registry, of any of `messages`."""
 
     format: Literal["protobuf"]
     message: str | None = Field(default=None, min_length=1)
@@ -128,29 +118,24 @@ class ProtobufFormat(FormatSection):
 
     @property
     def registry_setting(self) -> str | None:
-        """`wire_format`, if it names the envelope of a schema registry."""
         return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
 
     @property
     def gets_envelopes(self) -> bool:
-        """`coerce`."""
         return self.coerce
 
     @property
     def column_limits(self) -> ColumnLimits:
-        """`max_depth` and `max_columns`."""
         return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
 
     @property
     def files_beside_registry(self) -> tuple[Path, ...]:
-        """`imports`, and the files of `descriptors`."""
         if not self.has_envelopes:
             return ()
         replacing = self.descriptors if isinstance(self.descriptors, tuple) else ()
         return (*self.imports, *(path for _, path in replacing))
 
     def anchored(self, folder: Path) -> Self:
-        """These settings with the paths of schema files and import folders relative to `folder`."""
         paths: dict[str, Any] = {
             key: tuple(folder / path for path in getattr(self, key)) for key in ("proto", "imports")
         }
@@ -209,7 +194,7 @@ class ProtobufFormat(FormatSection):
 
 
 class AvroFormat(FormatSection):
-    """Keys or values that are Avro, with a schema from a file, or with the schemas of a registry's subject."""
+    """Avro keys or values, with a schema from a file or a registry's subject."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -224,16 +209,13 @@ class AvroFormat(FormatSection):
 
     @property
     def registry_setting(self) -> str | None:
-        """`wire_format`, if it names the envelope of a schema registry."""
         return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
 
     @property
     def column_limits(self) -> ColumnLimits:
-        """`max_depth` and `max_columns`."""
         return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
 
     def anchored(self, folder: Path) -> Self:
-        """These settings with the paths of schema files relative to `folder`."""
         return self.model_copy(update={"schema_files": tuple(folder / path for path in self.schema_files)})
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Makes one frozen `Config` of `archiver.toml` and the environment. ConfigErrors name the key."""
+"""Loads one frozen `Config`. ConfigErrors name the key."""
 
 from __future__ import annotations
 
@@ -33,29 +33,25 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The validated configuration. Options of Kafka, the catalog and Spark keep their names."""
+    """The configuration. Options of Kafka, the catalog and Spark keep their names."""
 
     _file: ConfigFile
     _folder: Path
 
     @property
     def kafka(self) -> Mapping[str, str]:
-        """Options of librdkafka."""
         return self._file.kafka
 
     @property
     def catalog(self) -> Mapping[str, str]:
-        """Catalog properties of pyiceberg."""
         return self._file.catalog
 
     @property
     def registry(self) -> RegistrySection:
-        """The address of the Postgres registry."""
         return self._file.registry
 
     @property
     def schema_registry(self) -> SchemaRegistrySection | None:
-        """The schema registry, if there is one, with absolute paths."""
         section = self._file.schema_registry
         if section is None:
             return None
@@ -63,17 +59,14 @@ class Config:
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """Spark's options, and `master` or `remote`."""
         return self._file.spark
 
     @property
     def metrics(self) -> MetricsSection | None:
-        """Where metrics and health are served, if at all."""
         return self._file.metrics
 
     @property
     def serve(self) -> ServeSection:
-        """How records are served to clients, with absolute paths."""
         section = self._file.serve
         anchored = {
             "tls": _anchored_paths(section.tls, self._folder, "certificate", "key", "client_ca"),
@@ -83,17 +76,14 @@ class Config:
 
     @property
     def traces(self) -> TracesSection | None:
-        """Where spans are sent, if at all."""
         return self._file.traces
 
     @property
     def archive(self) -> ArchiveSection:
-        """The job's settings."""
         return self._file.archive
 
     @property
     def audit(self) -> AuditSection:
-        """The audit trail's author and signing key, with an absolute path."""
         section = self._file.audit
         if section.signing_key is None:
             return section
@@ -132,27 +122,23 @@ class Config:
         )
 
     def table_of(self, topic: str) -> str | None:
-        """Return the table of a topic. None if no section matches it."""
         return None if section_for(topic, self._file.topics) is None else self.topic(topic).table
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces of tables: of each section, and of default table names."""
         named = (self.topic(section).table for section in self._file.topics)
         return tuple(sorted({table.rpartition(".")[0] for table in (default_table("any"), *named)}))
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """The names of the topics' sections: topics, and patterns of topics."""
         return tuple(sorted(self._file.topics))
 
     def select(
         self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
     ) -> tuple[TopicConfig, ...]:
-        """Return the topics to archive: `wanted`, else topics in the file and existing ones that a pattern matches.
+        """Return the topics to archive: `wanted`, else topics in the file and existing ones that match patterns.
 
-        Raises ConfigError if there are none, unless `may_be_none` allows it for patterns. Two topics may have one table
-        (`archiver.topics.shared_tables`).
+        Raises ConfigError if there are none, unless `may_be_none` and there are patterns.
         """
         names = list(dict.fromkeys(wanted))
         if not names:
@@ -173,7 +159,7 @@ class Config:
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-    """Load the configuration in `path`. `ARCHIVER__…` variables of `environment` override it.
+    """Load a file, overridden by `ARCHIVER__…` variables of `environment`.
 
     Raises ConfigError, which names file and key. Relative paths are relative to the file.
     """

@@ -1,7 +1,4 @@
-"""Explains what is wrong with a configuration: the key, the value, and what is allowed.
-
-Possible secrets are never shown: values of fields with `repr=False`, and of unknown keys.
-"""
+"""Explains mistakes of a configuration without showing possible secrets."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ class _MistakePlace:
 def explain(
     error: ValidationError, kind: type[BaseModel], values: Mapping[str, Any], prefix: tuple[str, ...] = ()
 ) -> str:
-    """Explain every mistake: its key, what is wrong, and what is allowed. `kind` was made of `values`."""
     lines = list(dict.fromkeys(_line(mistake, kind, values, prefix) for mistake in error.errors(include_url=False)))
     if len(lines) == 1:
         return lines[0]
@@ -63,12 +59,11 @@ def explain(
 
 
 def key_text(path: tuple[str, ...]) -> str:
-    """A key as the file writes it: parts that need quotes have them."""
+    """Return a key, quoted as in the file."""
     return ".".join(part if part and _BARE.issuperset(part) else f'"{part}"' for part in path)
 
 
 def sentence(mistake: ErrorDetails, field: FieldInfo | None, value: Any, *, is_secret: bool = False) -> str:
-    """Explain what is wrong with a value and what is allowed."""
     shown = "this value" if is_secret else _shown(value)
     context = mistake.get("ctx", {})
     match mistake["type"]:
@@ -125,7 +120,7 @@ def _line(mistake: ErrorDetails, kind: type[BaseModel], values: Mapping[str, Any
 
 
 def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _MistakePlace:
-    """Find the key of a mistake. Pydantic's location also contains the names of a union's members."""
+    """Find the key of a mistake. Pydantic's location also names members of unions."""
     path: list[str] = []
     current: Any = kind
     field: FieldInfo | None = None
@@ -232,7 +227,7 @@ def _parsed_by(field: FieldInfo | None, parser: Callable[[object], float]) -> bo
 
 
 def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
-    """For a size or a duration without a unit, the corrected line. None for other mistakes."""
+    """Return the corrected line for a quantity without a unit. None for other mistakes."""
     error = mistake.get("ctx", {}).get("error")
     if not isinstance(error, UnitMissing):
         return None
@@ -243,7 +238,7 @@ def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
 
 
 def _likely_quantity(number: float, field: FieldInfo | None) -> str | None:
-    """The quantity that a plain number was probably meant to be. None for seconds or bytes.
+    """Return the quantity that a plain number probably means. None for seconds or bytes.
 
     Limits without a default, and limits of a day and more, are read as days; sizes as MiB, or GiB for large limits.
     """
@@ -293,7 +288,7 @@ def _nearest(place: _MistakePlace) -> str:
 
 
 def _to_quote(path: tuple[str, ...], value: Any) -> str:
-    """A hint for `[topics.metrics.cpu]`, which TOML reads as the key `cpu` of a topic `metrics`."""
+    """Return a hint for `[topics.metrics.cpu]`, which TOML reads as the key `cpu` of a topic `metrics`."""
     if len(path) != 3 or path[0] != "topics" or not isinstance(value, Mapping):  # noqa: PLR2004 - topics, NAME, key
         return ""
     name = ".".join((*path[1:], *_deeper(value)))
@@ -301,7 +296,6 @@ def _to_quote(path: tuple[str, ...], value: Any) -> str:
 
 
 def _deeper(value: Mapping[str, Any]) -> Iterator[str]:
-    """The further parts of an unquoted name: sections that hold nothing but one section."""
     while len(value) == 1 and isinstance(inner := next(iter(value.values())), Mapping):
         yield next(iter(value))
         value = inner

@@ -1,4 +1,4 @@
-"""The sections of the configuration as frozen, validated values (keys: docs/configuration.md)."""
+"""The sections of the configuration (keys: docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 
 
 def _start_from(value: object) -> object:
-    """Refuse anything but a start. Pydantic would take a number for seconds since 1970, and a day for its midnight."""
+    """Refuse anything but a start. Pydantic would take a number for seconds, and a day for its midnight."""
     if value in ("earliest", "latest"):
         return value
     try:
@@ -67,7 +67,7 @@ PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 
 
 class TopicSection(Section):
-    """The settings of a `[topics.NAME]` section, with defaults merged in."""
+    """A `[topics.NAME]` section, with defaults merged in."""
 
     table: str | None = Field(default=None, pattern=TEMPLATE, description=TEMPLATE_WORDS)
     partition_by: PartitionTexts = "day"
@@ -98,7 +98,7 @@ class TopicSection(Section):
 
     @property
     def retention_limits(self) -> str | None:
-        """The limits by which records are retired, as written. None without limits."""
+        """The retention limits, as written. None without limits."""
         limits = (
             None if self.retention is None else f'retention = "{seconds_text(self.retention)}"',
             None if self.retention_size is None else f'retention_size = "{bytes_text(self.retention_size)}"',
@@ -112,7 +112,6 @@ class TopicSection(Section):
 
     @property
     def partition_terms(self) -> tuple[PartitionTerm, ...]:
-        """The partitioning of the table."""
         return terms_of((self.partition_by,) if isinstance(self.partition_by, str) else self.partition_by)
 
 
@@ -124,14 +123,10 @@ class TopicConfig(TopicSection):
 
 
 class RegistrySection(Section):
-    """The address of the Postgres registry."""
-
     dsn: str = Field(repr=False)
 
 
 class SchemaRegistrySection(Section):
-    """The schema registry (Confluent's REST API), and its credentials."""
-
     url: str = Field(min_length=1, repr=False)
     username: str | None = None
     password: str | None = Field(default=None, repr=False)
@@ -159,8 +154,6 @@ class SchemaRegistrySection(Section):
 
 
 class ArchiveSection(Section):
-    """The job's settings: spool, duration of a wave, and division of a backlog."""
-
     spool: Path = Field(default_factory=lambda: Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}")
     spool_size: Bytes = Field(default=8 << 30, ge=64 << 20)
     max_commit_interval: Seconds = Field(default=300.0, ge=1.0, le=3600.0)
@@ -187,7 +180,7 @@ class ArchiveSection(Section):
 
 
 class AuditSection(Section):
-    """The audit trail: its author, and the key that signs evidence (a PEM file)."""
+    """The audit trail's author, and the key that signs evidence (a PEM file)."""
 
     principal: str | None = Field(default=None, min_length=1, max_length=200)
     signing_key: Path | None = None
@@ -195,8 +188,6 @@ class AuditSection(Section):
 
 
 class MetricsSection(Section):
-    """Where metrics and health are served."""
-
     listen: str = Field(pattern=LISTEN, description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9464")
 
     @property
@@ -206,13 +197,10 @@ class MetricsSection(Section):
 
     @property
     def port(self) -> int:
-        """The port. 0 means any free port."""
         return int(self.listen.rpartition(":")[2])
 
 
 class ServeSection(Section):
-    """How `archiver serve kafka` listens, what it keeps in memory, and what clients may do."""
-
     listen: str = Field(
         default="127.0.0.1:9192",
         pattern=LISTEN,
@@ -281,8 +269,6 @@ class ServeSection(Section):
 
 
 class TracesSection(Section):
-    """Where OpenTelemetry spans are sent: the URL of an OTLP/HTTP receiver, `http://HOST:4318/v1/traces`."""
-
     endpoint: str = Field(
         pattern=r"^https?://\S+$", description="an address: write http://HOST:4318/v1/traces, or https://…"
     )
@@ -295,13 +281,10 @@ class TracesSection(Section):
 
     @property
     def named_headers(self) -> dict[str, str]:
-        """Parse `name=value,name=value`."""
         return dict(pair.split("=", 1) for pair in self.headers.split(",") if pair)
 
 
 class ConfigFile(Section):
-    """The contents of an `archiver.toml`, before topics are resolved."""
-
     kafka: Mapping[str, str] = Field(repr=False)
     catalog: Mapping[str, str] = Field(repr=False)
     registry: RegistrySection

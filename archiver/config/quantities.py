@@ -1,6 +1,6 @@
 """Parses sizes and durations: `256MiB` into bytes, `5m` into seconds.
 
-A plain number other than 0 is refused: 90 seconds of retention that were meant as days remove an archive.
+A plain number other than 0 is refused: seconds of retention that were meant as days remove an archive.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AMBIGUOUS: Final = "M"
 
 
 class UnitMissing(ValueError):
-    """A size or a duration is a plain number. `former` is its earlier meaning, with its unit."""
+    """`former` is the number's earlier meaning, with its unit."""
 
     def __init__(self, number: float, former: str) -> None:
         super().__init__(number, former)

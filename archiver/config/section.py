@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """The base of every section. Sections are frozen, and unknown keys are errors."""
+    """The base of every section. Frozen; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

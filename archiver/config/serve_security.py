@@ -1,4 +1,4 @@
-"""The sections under `[serve]` for authentication and rights (keys: docs/configuration.md)."""
+"""The sections under `[serve]` for authentication and rights."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidat
 
 
 class TlsSection(Section):
-    """The server's certificate, and the accepted clients' certificates."""
-
     certificate: Path
     key: Path
     key_password: str | None = Field(default=None, repr=False)
@@ -43,16 +41,12 @@ class TlsSection(Section):
 
 
 class SaslSection(Section):
-    """How clients authenticate."""
-
     mechanisms: Annotated[tuple[Mechanism, ...], Field(min_length=1)]
     plain_without_tls: bool = False
     session_lifetime: Seconds = Field(default=0.0, ge=0.0, le=7 * 86400.0)
 
 
 class OauthSection(Section):
-    """The accepted tokens (OAUTHBEARER), and the keys that verify them."""
-
     jwks_url: str | None = None
     jwks_file: Path | None = None
     ca_file: Path | None = None
@@ -80,8 +74,6 @@ class OauthSection(Section):
 
 
 class AclSection(Section):
-    """What some principals may do, or may not do, with some topics and groups."""
-
     principal: str = Field(pattern=PRINCIPAL, description=PRINCIPAL_WORDS)
     permission: Literal["allow", "deny"] = "allow"
     operations: Annotated[tuple[OperationWord, ...], Field(min_length=1)] = ("read",)
@@ -96,8 +88,6 @@ class AclSection(Section):
 
 
 class QuotaSection(Section):
-    """The limits of a principal's requests per second, and of its groups."""
-
     principal: str = Field(pattern=PRINCIPAL, description=PRINCIPAL_WORDS)
     requests_per_second: float | None = Field(default=None, ge=0.1)
     bytes_per_second: Annotated[Bytes, Field(ge=1)] | None = None

@@ -1,4 +1,4 @@
-"""Reads raw settings from `archiver.toml` and the environment and merges them, without validation.
+"""Merges raw settings from `archiver.toml` and the environment.
 
 `ARCHIVER__SECTION__KEY` overrides a key; `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`. `{ file = "…" }`
 is read from that file, `{ env = "…" }` from that variable.
@@ -24,7 +24,7 @@ _REFERENCES = ("kafka", "catalog", "serve", *_OWN_WITH_SECRETS)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read the file's tables. Raises ConfigError if the file is missing or isn't TOML."""
+    """Read the file's tables. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text)
@@ -38,7 +38,6 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _unquoted(text: str, complaint: str) -> str:
-    """A hint for `[topics.metrics.*]`: TOML requires quotes around such a name. Shows no other line of the file."""
     line = _LINE.search(complaint)
     section = None if line is None else _SECTION.match(text.splitlines()[int(line[1]) - 1])
     if section is None or '"' in section[1]:
@@ -78,7 +77,7 @@ def _set(table: dict[str, Any], section: str, rest: str, value: str) -> None:
 
 
 def _spark_key(table: Mapping[str, Any], rest: str) -> str:
-    """Spark's spelling of a key, which has capitals: the file's, if it has the key, else the variable's."""
+    """Return Spark's spelling of a key: the file's, if it has the key, else the variable's."""
     spelling = rest.replace("__", ".")
     return next((key for key in table if key.lower() == spelling.lower()), spelling)
 
@@ -88,10 +87,7 @@ def _existing(table: Mapping[str, Any], name: str) -> str:
 
 
 def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sections of other software's options, with dotted keys, text values and resolved references.
-
-    Raises ConfigError.
-    """
+    """Flatten other software's options: dotted keys, text values, resolved references. Raises ConfigError."""
     flat = dict(tables)
     for section in _BORROWED:
         if isinstance(flat.get(section), dict):

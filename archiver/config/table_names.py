@@ -1,4 +1,4 @@
-"""The names of tables: the default, and templates for the topics of a pattern."""
+"""Table names: the default, and templates for the topics of a pattern."""
 
 from __future__ import annotations
 
@@ -22,16 +22,12 @@ _NOT_IN_TABLE: Final = re.compile(r"[^a-z0-9_]")
 
 
 def default_table(topic: str) -> str:
-    """Return `kafka.<topic>` in lower case, with `_` for characters that table names can't have."""
+    """Return `kafka.<topic>` in lower case, with `_` for invalid characters."""
     return table_name("{namespace}.{topic}", topic)
 
 
 def table_name(template: str, topic: str) -> str:
-    """Return the template with the topic in it.
-
-    `{topic}` is the topic's name as valid in table names, `{hash}` the start of its SHA-256 in hex, which distinguishes
-    case.
-    """
+    """Fill in a template: `{topic}` is the topic with valid characters, `{hash}` the start of its SHA-256."""
     return (
         template.replace("{namespace}", DEFAULT_NAMESPACE)
         .replace("{topic}", _NOT_IN_TABLE.sub("_", topic.lower()))
@@ -40,5 +36,4 @@ def table_name(template: str, topic: str) -> str:
 
 
 def is_distinct(template: str) -> bool:
-    """Whether the template gives each topic its table, as a pattern needs it."""
     return "{topic}" in template or "{hash}" in template

@@ -16,12 +16,12 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def is_pattern(section: str) -> bool:
-    """Whether a section's name is a glob (`orders.*`) and not a topic's name."""
+    """Whether a section's name is a glob (`orders.*`)."""
     return bool(_GLOB.search(section))
 
 
 def section_for(topic: str, sections: Iterable[str]) -> str | None:
-    """Find the section for `topic`: by its name, else the longest matching glob, else None."""
+    """Find the section: by the topic's name, else the longest matching glob, else None."""
     names = list(sections)
     if topic in names:
         return topic
@@ -30,7 +30,6 @@ def section_for(topic: str, sections: Iterable[str]) -> str | None:
 
 
 def unmatched(topics: Iterable[str], sections: Iterable[str]) -> tuple[str, ...]:
-    """Return the globs that match none of the topics, sorted."""
     names = list(topics)
     return tuple(
         glob
@@ -40,7 +39,6 @@ def unmatched(topics: Iterable[str], sections: Iterable[str]) -> tuple[str, ...]
 
 
 def internal_hint(pattern: str) -> str:
-    """Return a hint for a pattern without matches that would match an internal topic."""
     topic = next((name for name in _INTERNAL if pattern.startswith("_") and fnmatchcase(name, pattern)), None)
     return "" if topic is None else f"; patterns leave out Kafka's internal topics: name them, as in [topics.{topic}]"
 
@@ -60,6 +58,6 @@ def refuse_shared_tables(tables: Mapping[str, str]) -> None:
 
 
 def near_topic(name: str, known: Iterable[str]) -> str:
-    """Suggest the known topic nearest to an unknown name: `; did you mean 'orders'?`. Empty if none is near."""
+    """Suggest the nearest known topic: `; did you mean 'orders'?`, or an empty text."""
     near = get_close_matches(name, [topic for topic in known if not is_pattern(topic)], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

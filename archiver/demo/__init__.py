@@ -1,3 +1,3 @@
-"""The demo: a year of real flights from Kafka to Iceberg to Spark SQL and back, compared byte for byte."""
+"""The demo: a year of flights from Kafka to Iceberg to Spark SQL and back, compared byte for byte."""
 
 __all__ = ["run", "screen"]

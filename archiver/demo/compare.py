@@ -1,4 +1,4 @@
-"""Compares what `confluent_kafka` reads from the broker with what `ReplayConsumer` reads from the table."""
+"""Compares the records of `confluent_kafka` and of `ReplayConsumer`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,13 @@ _TIMEOUT_S = 20.0
 
 
 class Reads(Protocol):
-    """The methods that both consumers have."""
+    def assign(self, partitions: list[Any], /) -> Any: ...
 
-    def assign(self, partitions: list[Any], /) -> Any:
-        """Read these partitions from these offsets."""
-
-    def consume(self, num_messages: int, timeout: float, /) -> list[Any]:
-        """Return at most `num_messages` messages. Wait at most `timeout` seconds."""
+    def consume(self, num_messages: int, timeout: float, /) -> list[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A record as a consumer sees it."""
-
     partition: int
     offset: int
     timestamp: tuple[int, int]
@@ -42,7 +36,6 @@ class Seen:
 
 
 def broker_consumer(bootstrap: str) -> Consumer:
-    """Make a consumer of committed records that reports the end of a partition."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -55,7 +48,7 @@ def broker_consumer(bootstrap: str) -> Consumer:
 
 
 def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress: Callable[[int], None]) -> int:
-    """Read every partition from both, and return the number of records. Raises ReplayError at the first difference."""
+    """Compare every partition; return the number of records. Raises ReplayError."""
     total = 0
     for partition in range(partitions):
         pairs = zip_longest(_read(kafka, topic, partition), _read(archive, topic, partition))
@@ -73,7 +66,6 @@ def compare(kafka: Reads, archive: Reads, topic: str, partitions: int, progress:
 
 
 def digest(archive: ReplayConsumer, topic: str, partitions: int) -> RecordDigest:
-    """Compute the digest of all records in the table."""
     archive.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     return sum(map(RecordDigest.of_seen, archive.batches()), RecordDigest())
 

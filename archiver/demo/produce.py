@@ -1,4 +1,4 @@
-"""Writes the demo's events to Kafka with an ordinary producer, and one transaction that is aborted."""
+"""Produces the demo's events and one aborted transaction."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def create_topic(bootstrap: str, topic: str) -> None:
 
 
 def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Callable[[int], None]) -> int:
-    """Produce `events` with keys and zstd, and return the bytes of their keys and values.
+    """Produce `events`; return the bytes of keys and values. Raises SourceError.
 
-    `progress` is called with counts of records. Raises SourceError.
+    `progress` is called with counts of records.
     """
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20})
     failures: list[KafkaError] = []
@@ -57,7 +57,6 @@ def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Calla
 
 
 def abort_some(bootstrap: str, topic: str) -> None:
-    """Produce a transaction and abort it. Consumers may not see its records."""
     errors_only = {"log_level": 3}  # no warning while the coordinator still loads: that takes a second
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-abandoned", **errors_only})
     producer.init_transactions(_TIMEOUT_S)

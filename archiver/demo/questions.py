@@ -1,4 +1,4 @@
-"""The three questions that the demo asks Spark SQL."""
+"""The demo's three questions for Spark SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question in words, and in SQL with `{table}` for the table's name."""
+    """A question in words, and in SQL with `{table}`."""
 
     text: str
     sql: str

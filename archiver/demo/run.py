@@ -1,4 +1,4 @@
-"""Runs the demo from an empty folder to the summary. Any difference between Kafka and the archive raises."""
+"""Runs the demo from an empty folder to the summary."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPLIT = FLIGHTS // 2
 
 
 class Demo:
-    """One run of the demo in `folder`. It leaves the stack running; the caller stops it."""
+    """One run of the demo in `folder`. It leaves the stack running."""
 
     def __init__(self, folder: Path, console: TextConsole) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class Demo:
         self._payload_bytes = 0
 
     def run(self) -> Endpoints:
-        """Run every step, show the summary and return the stack's endpoints. Raises if anything differs or fails."""
+        """Run every step and return the stack's endpoints. Raises if anything differs or fails."""
         started = time.monotonic()
         endpoints = self._start()
         config = settings.write_config(endpoints)
@@ -81,7 +81,6 @@ class Demo:
         self._produce(endpoints, read_flights().slice(_SPLIT), message, "Produce the rest: one field renamed, one new")
 
     def _approve(self, config: Path) -> None:
-        """Approve the renamed field, as `archiver schema approve` does: a change that breaks queries waits for that."""
         loaded = load_config(config)
         with self._stages.step("Approve the renamed field"), Registry(loaded.registry.dsn, connections=1) as registry:
             (row,) = known_topics(loaded, (settings.TOPIC,), registry)

@@ -1,4 +1,4 @@
-"""Shows the demo's steps with their times, Spark SQL's answers, the numbers of the run, and how to connect."""
+"""Shows the demo's steps, Spark SQL's answers, and the summary."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ Advance = Callable[[int], None]
 
 
 class Stages:
-    """Runs and shows steps, and remembers how long each took (seconds, by title)."""
-
     def __init__(self, console: TextConsole) -> None:
         self.console = console
         self.seconds: dict[str, float] = {}
@@ -52,8 +50,6 @@ class Stages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The demo's numbers: sizes in bytes, and seconds by step."""
-
     records: int
     payload_bytes: int
     log_bytes: int
@@ -67,7 +63,6 @@ class Summary:
 
 
 def show_answer(console: TextConsole, text: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Show a question with its answer."""
     if text:
         console.print(text, style="bold")
     kinds = zip(columns, rows[0] if rows else columns, strict=True)
@@ -84,7 +79,6 @@ def show_answer(console: TextConsole, text: str, columns: Sequence[str], rows: S
 
 
 def show_summary(console: TextConsole, summary: Summary) -> None:
-    """Show the summary table, after every record was compared."""
     console.print("There and back", style="bold")
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(overflow="fold")
@@ -104,7 +98,6 @@ def show_summary(console: TextConsole, summary: Summary) -> None:
 
 
 def show_endpoints(console: TextConsole, endpoints: Endpoints) -> None:
-    """Show the addresses of everything that keeps running."""
     directory = endpoints.directory
     console.print("The stack is still up", style="bold")
     table = Table(box=None, pad_edge=False, show_header=False)

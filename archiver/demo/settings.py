@@ -25,7 +25,6 @@ value = {{ format = "protobuf", message = "{MESSAGE}", proto = "flight.proto" }}
 
 
 def deploy_schema(folder: Path, version: int) -> type[Any]:
-    """Write version 1 or 2 of `flight.proto` for the configuration; return its message class."""
     source = (resources.files("archiver.demo") / f"flight_v{version}.proto").read_text(encoding="utf-8")
     path = folder / "flight.proto"
     path.write_text(source, encoding="utf-8")
@@ -33,7 +32,6 @@ def deploy_schema(folder: Path, version: int) -> type[Any]:
 
 
 def write_config(endpoints: Endpoints) -> Path:
-    """Add the topic's section to the stack's `archiver.toml`, if it isn't there."""
     text = endpoints.config_path.read_text(encoding="utf-8")
     if f"[topics.{TOPIC}]" not in text:
         endpoints.config_path.write_text(text + _TOPIC_SECTION, encoding="utf-8")
@@ -41,7 +39,6 @@ def write_config(endpoints: Endpoints) -> Path:
 
 
 def sql_options(endpoints: Endpoints, iceberg: Path) -> dict[str, str]:
-    """Make Spark options that open the stack's catalog as `lake`, with the jars in `iceberg`."""
     catalog = f"spark.sql.catalog.{CATALOG}"
     return {
         "spark.driver.extraClassPath": str(iceberg / "*"),

@@ -1,7 +1,4 @@
-"""Runs lists of independent tasks, for ingest and upkeep. Everything about Spark is in this package.
-
-`archiver.engine.spark` imports PySpark, so import it only when a job starts.
-"""
+"""Runs lists of independent tasks. Everything about Spark is here; `spark` imports PySpark."""
 
 from archiver.engine.runner import Engine, TaskOutcome
 

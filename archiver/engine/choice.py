@@ -1,4 +1,4 @@
-"""Chooses the engine of a job: a given engine, threads for little work, else Spark, started at its first use."""
+"""Chooses the engine of a job: a given one, threads for little work, else Spark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ HERE_BYTES: Final = 1 << 30
 
 
 class EngineChoice:
-    """The engine of one job. Use as a context manager.
-
-    `given` is used for all tasks, `starts` in the place of Spark. Work on at most `here_bytes` is done in threads.
-    `SparkEngine.start` gets `preloaded` and `heaps`.
-    """
+    """The engine of one job: `given`, threads for at most `here_bytes` of work, else Spark or `starts`."""
 
     def __init__(
         self,
@@ -55,14 +51,14 @@ class EngineChoice:
             check_spark(self._options)
 
     def of_bytes(self, size_bytes: int) -> Engine:
-        """Return the engine for tasks that read this many bytes. Raises what `SparkEngine.start` raises."""
+        """Return the engine for tasks that read this many bytes. Raises the errors of `SparkEngine.start`."""
         if self._given is None and size_bytes <= self._here_bytes:
             return ThreadEngine()
         return self.engine
 
     @property
     def engine(self) -> Engine:
-        """The engine for work of any size. Raises what `SparkEngine.start` raises."""
+        """The engine for work of any size. Raises the errors of `SparkEngine.start`."""
         if self._given is not None:
             return self._given
         if self._started is None:
@@ -74,7 +70,7 @@ class EngineChoice:
 
 
 def start_spark(options: Mapping[str, str], *, preloaded: Sequence[str], heaps: int) -> SparkEngine:
-    """Start or join Spark. Imports PySpark, which takes a second. Raises what `SparkEngine.start` raises."""
+    """Start or join Spark. Importing PySpark takes a second. Raises the errors of `SparkEngine.start`."""
     from archiver.engine.spark import SparkEngine
 
     return SparkEngine.start(options, preloaded=preloaded, heaps=heaps)

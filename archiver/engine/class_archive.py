@@ -1,8 +1,6 @@
-"""An archive of the classes of Spark's driver, which a JVM maps instead of loading and checking each class.
+"""A class data sharing archive for Spark's driver, which saves a third of the CPU time of its start.
 
-It saves over a third of the CPU time of a session's start. Java 17 writes it when a JVM ends
-(`-XX:ArchiveClassesAtExit`), Java 19 keeps it up to date (`-XX:+AutoCreateSharedArchive`):
-https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html.
+https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html: Java 17 writes it, Java 19 keeps it current.
 """
 
 from __future__ import annotations
@@ -48,9 +46,9 @@ _OWN_CHOICE: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "-
 
 
 def class_archive_options(java: Path, version: int, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Java's options that use the archive, or write it as the JVM ends. Empty if `settings` already choose one.
+    """Return Java's options that use the archive, or write it. Empty if `settings` choose one.
 
-    The first start writes nothing: in a folder that goes with its container, each start would.
+    The first start writes nothing, for containers' sake.
     """
     if _chooses(settings):
         return ()
@@ -104,7 +102,6 @@ def _is_first(archive: Path) -> bool:
 
 
 def _take_over(archive: Path) -> None:
-    """Give an archive that a JVM wrote its name, and remove what a killed JVM left."""
     for writing in archive.parent.glob(f"{archive.stem}.*{_WRITING}"):
         with suppress(FileNotFoundError):
             if _age(writing) > _SETTLED_SECONDS:
@@ -115,7 +112,6 @@ def _take_over(archive: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove archives that no start used in a month: of an older Spark, or a removed environment."""
     for seen in folder.glob(f"*{_SEEN}"):
         with suppress(FileNotFoundError):
             if _age(seen) > _UNUSED_SECONDS:
@@ -140,6 +136,6 @@ def _key(java: Path) -> str:
 
 
 def spark_folders() -> tuple[str, ...]:
-    """PySpark's folders, found without importing it. Empty if it isn't installed."""
+    """Return PySpark's folders without importing it. Empty if it isn't installed."""
     spec = find_spec("pyspark")
     return () if spec is None else tuple(spec.submodule_search_locations or ())

@@ -1,4 +1,4 @@
-"""Settings of a classic Spark session: the configuration's `[spark]`, and defaults for jobs without shuffles."""
+"""Settings of a classic Spark session: `[spark]`, and defaults for jobs without shuffles."""
 
 from __future__ import annotations
 
@@ -44,24 +44,21 @@ _DEFAULTS = {
 
 
 def is_submitted(environment: Mapping[str, str]) -> bool:
-    """Whether `spark-submit` started this process. Then the JVM runs already, with its own master and options."""
+    """Whether `spark-submit` started this process, so that the JVM runs already."""
     return "PYSPARK_GATEWAY_PORT" in environment
 
 
 def runs_here(options: Mapping[str, str]) -> bool:
-    """Whether tasks run on this machine."""
     if "remote" in options or is_submitted(os.environ):
         return False
     return re.match(r"local(\[|$)", master_of(options)) is not None
 
 
 def master_of(options: Mapping[str, str]) -> str:
-    """The master in `options`, else the default."""
     return options.get("master") or options.get("spark.master") or DEFAULT_MASTER
 
 
 def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1) -> dict[str, str]:
-    """All settings of a classic session: the defaults, then `options`, then the settings of workers on this machine."""
     master = master_of(options)
     settings = dict(_DEFAULTS)
     if master.startswith("local"):
@@ -77,7 +74,6 @@ def classic_settings(options: Mapping[str, str], preloaded: Sequence[str] = (), 
 
 
 def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
-    """The settings with Java's options for its archive of classes, on this machine."""
     if not settings["spark.master"].startswith("local"):
         return settings
     options = class_archive_options(*found_java(os.environ), settings)
@@ -86,7 +82,6 @@ def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _java_options(given: str, *, is_local: bool) -> str:
-    """Java's options: the defaults, then the given ones. Of two contradictory options, Java takes the last."""
     options = [given]
     if is_local:
         options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]
@@ -97,7 +92,7 @@ def _java_options(given: str, *, is_local: bool) -> str:
 
 
 def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:
-    """Set what Spark reads only from the environment, unless it is set: its address, and Python's interpreter."""
+    """Set what Spark reads only from the environment, unless it is set: address and interpreter."""
     if settings["spark.master"].startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         environment.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -105,5 +100,4 @@ def prepare_environment(settings: Mapping[str, str], environment: MutableMapping
 
 
 def given(options: Mapping[str, str]) -> dict[str, str]:
-    """Spark's own options among these."""
     return {key: value for key, value in options.items() if key not in ("master", "remote")}

@@ -1,6 +1,6 @@
-"""Runs small tasks in groups: each group is one task of the engine, because a Spark job costs some 100 ms of CPU.
+"""Runs small tasks in groups, because a Spark job costs some 100 ms of CPU.
 
-Members of a lost group, and members that a group had no time for, run alone at the end.
+Tasks that a lost or slow group left run alone at the end.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def run_grouped(
     around: Callable[[Sequence[Task]], AbstractContextManager[object]] = nullcontext,
     seconds: float = GROUP_SECONDS,
 ) -> Generator[TaskOutcome[Result]]:
-    """Run `run` on each task, and yield its outcome once its group ends. `groups` has each index of `tasks` once.
+    """Run `run` on each task, and yield outcomes as groups end. `groups` has each index of `tasks` once.
 
-    `around` makes a context for the tasks of a group, in their thread. The engine can be interrupted from this call on.
-    Once `is_stopped`, no task begins. Closing the generator interrupts running tasks.
+    `around` is a context for a group's tasks, in their thread. The engine can be interrupted from this call on. Once
+    `is_stopped`, no task begins. Closing the generator interrupts running tasks.
     """
 
     def alone(indices: Sequence[int]) -> Generator[TaskOutcome[Result]]:
@@ -93,10 +93,7 @@ def _run_each(
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
-    """Run the tasks of a group in order, in the engine's worker; return their pickled outcomes.
-
-    None for tasks that didn't begin within `seconds`.
-    """
+    """Run a group in order; return pickled outcomes, None for tasks that didn't begin within `seconds`."""
     until = time.monotonic() + seconds
     first, *others = bundle
     with around(bundle):

@@ -1,7 +1,4 @@
-"""The Java process of Spark: checks its version, and filters its standard error.
-
-Spark 4.1 runs on Java 17 and 21. On other versions it fails late and with unclear errors.
-"""
+"""Spark's Java: checks its version (17 and 21), and filters its standard error."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ def require_java(environment: Mapping[str, str]) -> None:
 
 
 def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
-    """The `java` that Spark would start in this environment, and its version.
-
-    Raises ConfigError, which names JAVA_HOME or PATH, if Spark can't use it.
-    """
+    """Return the `java` that Spark would start, and its version. Raises ConfigError."""
     java = find_java(environment)
     home = environment.get("JAVA_HOME")
     if java is None and home:
@@ -72,7 +66,7 @@ def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """The `java` of JAVA_HOME if that is set, else the first on PATH. This is Spark's rule."""
+    """Return the `java` of JAVA_HOME if that is set, else the first on PATH, as Spark does."""
     home = environment.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -82,7 +76,7 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
 
 
 def version_of(java: Path) -> int | None:
-    """The feature version (17 for `17.0.15`, 8 for `1.8.0`) from `java -version`, or None."""
+    """Return the feature version (17 for `17.0.15`, 8 for `1.8.0`), or None."""
     try:
         return _asked_version(java, java.stat().st_mtime_ns)
     except OSError:
@@ -99,7 +93,6 @@ def _asked_version(java: Path, _written_ns: int) -> int | None:
 
 
 def parse_version(report: str) -> int | None:
-    """The feature version in the text of `java -version`."""
     match = _VERSION.search(report)
     if match is None:
         return None
@@ -109,9 +102,9 @@ def parse_version(report: str) -> int | None:
 
 @contextmanager
 def filtered_children() -> Iterator[None]:
-    """Give child processes that start inside the block a standard error that drops `NOISE`.
+    """Drop `NOISE` from the standard error of child processes started inside the block.
 
-    Its lines are held back until the end of the block. If that fails, the error gets the last ones as notes.
+    Lines are held back until its end. If that fails, the error gets the last ones as notes.
     """
     sys.stderr.flush()
     try:
@@ -137,8 +130,6 @@ def filtered_children() -> Iterator[None]:
 
 
 class ChildLines:
-    """Forwards a child's lines to `target` from a thread, once they are released."""
-
     def __init__(self, reader: int, target: int) -> None:
         self._reader = reader
         self._target = target
@@ -148,14 +139,12 @@ class ChildLines:
         threading.Thread(target=self._forward, name="spark-stderr", daemon=True).start()
 
     def release(self) -> None:
-        """Write the lines held back, and every later line as it comes."""
         with self._lock, suppress(OSError):
             lines, self._held = self._held or [], None
             for line in lines:
                 os.write(self._target, line)
 
     def drop(self) -> list[str]:
-        """Write nothing from now on. Return the last lines held back, without stack frames."""
         time.sleep(_SETTLE_SECONDS)  # a process that just ended may have said why
         with self._lock:
             lines, self._held, self._dropped = self._held or [], None, True

@@ -1,7 +1,4 @@
-"""Checks the form of `master`, and whether a standalone master or a Spark Connect server answers.
-
-Spark itself reports a wrong master only after its JVM has started, with a Java stack trace.
-"""
+"""Checks `master`'s form, and whether it answers, because Spark fails late."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ def check_master(master: str) -> None:
 
 
 def require_answer(place: str) -> None:
-    """Raise EngineError if `place` (a master, or a Connect server) has addresses and none accepts a connection.
-
-    Spark would try for a minute or more, and then fail with an unclear error.
-    """
+    """Raise EngineError if `place` has addresses and none accepts a connection."""
     reasons: dict[str, str] = {}
     for address in _connect_address(place) or _addresses(place):
         host, _, port = address.rpartition(":")

@@ -1,4 +1,4 @@
-"""The interface between jobs and the engine, which runs a list of independent tasks and yields their outcomes."""
+"""The interface between jobs and engines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome(Generic[Result]):
-    """The outcome of the task at `index`: its result, or the error that ended it."""
+    """The result of the task at `index`, or the error that ended it."""
 
     index: int
     result: Result | None = None
@@ -34,15 +34,14 @@ class Engine(Protocol):
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
-        `interrupt` works from this call on, before the first outcome is taken.
+        `interrupt` works from this call on.
         """
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call: each ends with TaskInterrupted. Any thread may call this."""
+        """Stop the tasks of the last call: each ends with TaskInterrupted. Thread-safe."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
-    """Run one task in this process, and pickle its result or error."""
     try:
         return pickle.dumps((run(task), None), protocol=5)
     except ContextError as error:
@@ -57,6 +56,5 @@ def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:
 
 
 def outcome_of(index: int, pickled: bytes) -> TaskOutcome[Result]:
-    """Unpickle the outcome that `run_captured` pickled."""
-    result, error = pickle.loads(pickled)  # noqa: S301 - written by our own task a moment ago
+    result, error = pickle.loads(pickled)  # noqa: S301 - written by the archiver's task
     return TaskOutcome(index=index, result=result, error=error)

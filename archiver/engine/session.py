@@ -1,7 +1,7 @@
-"""Starts a Spark session from the configuration's `[spark]`.
+"""Starts a Spark session from `[spark]`, whose options win over the defaults.
 
-`remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark in this process. Options win over the
-defaults. Under `spark-submit`, its settings replace the defaults.
+`remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark. `spark-submit`'s settings replace the
+defaults.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ def _check_submitted(options: Mapping[str, str]) -> None:
 def start_session(
     options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1
 ) -> tuple[SparkSession, bool]:
-    """Start the session that `options` describe, or a new one beside the active session of this process.
+    """Return a session beside an active one of this process, and whether it was started.
 
-    The flag says whether a session was started. `preloaded` are modules that workers on this machine import before
-    their first task; `heaps` is the number of heaps that a worker's threads share. Raises ConfigError as `check_spark`,
-    and EngineError if Spark doesn't start.
+    Workers on this machine import `preloaded` and share `heaps` heaps. Raises ConfigError as `check_spark`, and
+    EngineError if Spark doesn't start.
     """
     check_spark(options)
     remote = options.get("remote")
@@ -75,7 +74,6 @@ def start_session(
 
 
 def reason_of(error: Exception) -> str:
-    """The line of a Spark error that names the cause; py4j adds a line before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -1,8 +1,6 @@
-"""The engine on Spark, on classic clusters and on Spark Connect.
+"""The engine on classic Spark (an RDD per task) and Spark Connect (`mapInArrow`).
 
-Each task is a Spark job with one row, so that outcomes come as tasks finish and a dead worker takes only its task with
-it. Classic Spark runs a task on an RDD, without a query plan; Spark Connect, and sessions without pinned threads, use
-`mapInArrow`.
+Each task is a Spark job, so that a dead worker loses only its task.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ _JAVA_FRAMES: Final = re.compile(r"^(\tat |(Driver|JVM) stacktrace:)", re.MULTIL
 
 
 class SparkEngine:
-    """An `Engine` on a Spark session. A context manager, which stops the session only if it started it."""
+    """A context manager, which stops the session only if it started it."""
 
     def __init__(self, session: SparkSession, *, owned: bool) -> None:
         self._session = session
@@ -48,35 +46,28 @@ class SparkEngine:
 
     @classmethod
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
-        """Start or join the session that `options` (the configuration's `[spark]`) describe.
-
-        It takes the arguments of `start_session` and raises the same errors.
-        `heaps` is one more than the threads that decode at a time.
-        """
+        """Start or join the session of `options`. Arguments and errors as in `start_session`."""
         session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)
 
     @property
     def session(self) -> SparkSession:
-        """The engine's session, for SQL beside the tasks."""
         return self._session
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
         """Run `run`, a function of an importable module, on each task, alone in a Spark partition.
 
-        Yields outcomes as tasks finish. Closing the iterator interrupts running tasks. `interrupt` works from this call
-        on.
+        Closing the iterator interrupts running tasks. `interrupt` works from this call on.
         """
         self._interrupted = False
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """Stop the running tasks. Each ends with TaskInterrupted."""
+        """End running tasks with TaskInterrupted."""
         self._interrupted = True
         self._cancel()
 
     def close(self) -> None:
-        """Stop the session if it was started here."""
         if self._owned:
             try:
                 _end_accumulators(self._session)
@@ -129,7 +120,7 @@ class SparkEngine:
             thread.join(_INTERRUPT_AGAIN_S)
 
     def _interrupt_latecomers(self) -> None:
-        """Interrupt again: Spark forgets an interrupt at once, and a task submitted after it would run to its end."""
+        """Interrupt again: Spark forgets an interrupt at once, and a later task would run to its end."""
         if self._interrupted:
             self._cancel()
 
@@ -190,7 +181,6 @@ def _arrow_function(
 
 
 def _count_slots(session: SparkSession) -> int:
-    """Spark's default parallelism. Connect doesn't report it, but splits a range into as many partitions."""
     context = getattr(session, "sparkContext", None)
     if context is not None:
         return int(context.defaultParallelism)
@@ -198,7 +188,6 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _one_element(session: SparkSession) -> RDD[None] | None:
-    """An RDD of one element for all tasks, as PySpark writes a file for each new one. None if tasks are queries."""
     context = getattr(session, "sparkContext", None)
     if context is None:
         return None
@@ -208,10 +197,7 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
 
 
 def _end_accumulators(session: SparkSession) -> None:
-    """End PySpark's server of accumulators without waiting up to a second for it: no task counts by it.
-
-    A server on a Unix socket has a file to remove, so PySpark waits for that one.
-    """
+    """End PySpark's unused accumulator server without waiting up to a second, unless it is on a Unix socket."""
     context: Any = getattr(session, "sparkContext", None)
     server = getattr(context, "_accumulatorServer", None)
     if server is not None and not isinstance(server.server_address, str):
@@ -220,12 +206,11 @@ def _end_accumulators(session: SparkSession) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The line of Spark's message that names the cause: the last one of a Python traceback, else the first."""
     try:
         text = str(error)
         if _TRACEBACK not in text:
             return reason_of(error)
-    except Exception:  # noqa: BLE001 - py4j asks Java for the text, and Java may have ended
+    except Exception:  # noqa: BLE001 - py4j gets the text from Java, which may have ended
         return type(error).__name__
     of_python = _JAVA_FRAMES.split(text[text.index(_TRACEBACK) :], maxsplit=1)[0]
     return of_python.strip().splitlines()[-1].strip()

@@ -1,4 +1,4 @@
-"""An engine without Spark, for little work: tasks run in threads of this process."""
+"""An engine without Spark: tasks run in threads of this process."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from archiver.errors import TaskInterrupted
 
 
 class ThreadEngine:
-    """An Engine of this process. An interrupt ends tasks that haven't begun; running tasks continue."""
+    """An interrupt ends tasks that haven't begun; running tasks continue."""
 
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or os.cpu_count() or 1
         self._interrupted = threading.Event()
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
-        """Run `run` on each task, and yield outcomes as tasks finish."""
         self._interrupted.clear()
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call that haven't begun."""
         self._interrupted.set()
 
     def _outcomes(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
@@ -35,7 +33,7 @@ class ThreadEngine:
                     outcome = future.result()
                     yield outcome_of(futures[future], outcome) if outcome else _stopped(futures[future])
             finally:
-                self._interrupted.set()  # whoever stops listening needs no more tasks
+                self._interrupted.set()  # a caller that closes the iterator needs no more tasks
 
     def _captured(self, run: Callable[[Task], Result], task: Task) -> bytes | None:
         return None if self._interrupted.is_set() else run_captured(run, task)

@@ -1,7 +1,4 @@
-"""The process from which Spark forks its Python workers, in place of `pyspark.daemon`.
-
-It imports the modules of tasks once, which takes as long as archiving about 200,000 records.
-"""
+"""The process that forks Spark's Python workers, in place of `pyspark.daemon`, with imported modules."""
 
 from __future__ import annotations
 
@@ -24,24 +21,20 @@ HEAPS: Final = "ARCHIVER_HEAPS"
 
 
 def preload(modules: Iterable[str]) -> None:
-    """Import the modules of the tasks. A failing module is skipped: the task's import raises the error."""
+    """Import the modules of the tasks. A failing one is skipped: the task's import raises the error."""
     for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)
 
 
 def forget_archives() -> None:
-    """Drop Python's cached importers of zip files, whose directories Spark has read again for each task.
-
-    PySpark is a zip file itself: reading its directory for each of its packages took a tenth of a second.
-    """
+    """Drop Python's cached zip importers, whose directories Spark would read for each task."""
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
 
 
 def main() -> None:
-    """Import the modules, then fork workers until Spark closes standard input."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     keep_memory(int(os.environ.get(HEAPS, "1")))

@@ -1,4 +1,4 @@
-"""Configures glibc in a Python worker to keep freed memory for the next buffer, and to return it between files."""
+"""Configures glibc in a Python worker to reuse freed memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ As fresh memory they cost 5 ms of CPU for each small file, a quarter of what its
 def keep_memory(heaps: int = 1) -> None:
     """Keep freed memory for the next buffers. Page faults took a tenth of a task's time.
 
-    Threads share `heaps` heaps, because heaps of ended threads stay unused; threads that decode in parallel would wait
-    for one heap. Buffers of 11 MiB or more go back to the system.
+    Threads share `heaps` heaps. Buffers of 11 MiB or more are returned.
     """
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
@@ -30,9 +29,6 @@ def keep_memory(heaps: int = 1) -> None:
 
 
 def give_memory_back() -> None:
-    """Return free memory to the system, so that the next file starts with as little as the first.
-
-    It costs a tenth of a second (measured), which pays off between the files of a long range, not between tasks.
-    """
+    """Return free memory to the system. Takes a tenth of a second: worth it between files, not tasks."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

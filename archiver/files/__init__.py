@@ -1,7 +1,6 @@
-"""Writes data files: records become rows, rows become files of bounded size, files are uploaded.
+"""Writes data files: records become rows, rows become files, files are uploaded.
 
-`Records` -> `translate` -> `TranslatedRows` -> `range_files` -> `WrittenRange` -> `upload` -> `TranslatedRange`. No
-module here imports Kafka's. `unapproved` keeps values raw that fit only a schema change that waits for approval.
+`Records` -> `translate` -> `TranslatedRows` -> `range_files` -> `WrittenRange` -> `upload` -> `TranslatedRange`.
 """
 
 __all__ = [

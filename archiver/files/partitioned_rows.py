@@ -1,7 +1,4 @@
-"""The rows of one range by partition, kept in memory up to a bound and beyond it in the spool.
-
-Files are written one after the other, as each open file keeps a row group in memory.
-"""
+"""One range's rows by partition, in memory up to a bound, then in the spool."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ class _SortedRows:
 
 @dataclass(slots=True)
 class _PendingPartition:
-    """A partition's sums of the rows that aren't in memory, and its pieces on disk."""
+    """Sums of the rows on disk, and their pieces."""
 
     sums: Sums = field(default_factory=Sums)
     on_disk: list[int] = field(default_factory=list)
@@ -44,7 +41,7 @@ class _PendingPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
-    """The rows of one partition. `rows` is read once, a piece at a time."""
+    """`rows` can be read once, a piece at a time."""
 
     values: Values
     sums: Sums
@@ -52,8 +49,6 @@ class PartitionRows:
 
 
 class PartitionedRows:
-    """Takes the rows of a range in order, and returns them by partition."""
-
     def __init__(
         self, partitions: RowPartitions, spool: TaskSpool, summed: Summed, *, pending_bytes: int = PENDING_BYTES
     ) -> None:
@@ -71,7 +66,7 @@ class PartitionedRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether the range has so many partitions that it should end."""
+        """Whether the range has enough partitions to end."""
         return len(self._found) >= MOST_FILES
 
     @property
@@ -81,15 +76,12 @@ class PartitionedRows:
 
     @property
     def size_bytes(self) -> int:
-        """The most room that the range takes in the spool: buffered rows and finished files."""
+        """The most bytes in the spool: buffered rows and finished files."""
         every = int(sum(partition.size_bytes for partition in self._found.values()) * _WRITTEN_SHARE)
         return every + (self._disk.size_bytes if self._disk else 0)
 
     def add(self, rows: pa.RecordBatch, records: pa.RecordBatch, ingest_value: int | None) -> None:
-        """Take rows with their records. Raises StorageError if the spool refuses them.
-
-        `ingest_value` is that of `RowPartitions.sort`.
-        """
+        """Raise StorageError if the spool refuses the rows. `ingest_value` is as in `RowPartitions.sort`."""
         ordered = self._partitions.sort(rows, ingest_value)
         if ordered.order is not None:
             order = pa.array(ordered.order)
@@ -108,14 +100,13 @@ class PartitionedRows:
             self._put_aside()
 
     def parts(self) -> Iterator[PartitionRows]:
-        """The partitions in order of appearance. Take all rows of a partition before the next."""
+        """Yield partitions by appearance. Take all rows of a partition before the next."""
         for values, partition in self._found.items():
             waiting = self._of(values)
             sums = partition.sums + self._sum(waiting)
             yield PartitionRows(values, sums, self._rows(partition, [rows for rows, _ in waiting]))
 
     def close(self) -> None:
-        """Drop all rows, and the file in the spool."""
         self._waiting, self._waiting_bytes, self._found = [], 0, {}
         if self._disk is not None:
             self._disk.remove()
@@ -151,8 +142,6 @@ class PartitionedRows:
 
 
 class _Disk:
-    """A file of the spool with batches of rows, which are read back in any order."""
-
     def __init__(self, file: SpoolFile, schema: pa.Schema) -> None:
         self._file = file
         self._sink = file.sink()

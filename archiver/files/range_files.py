@@ -1,4 +1,4 @@
-"""The files of one range while they are written: one, or one for each partition of its rows."""
+"""The files of an open range: one, or one per partition."""
 
 from __future__ import annotations
 
@@ -26,11 +26,9 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
-    """How a topic's records become rows, and where their files go. A value that pickles.
+    """How a topic's records become rows and files. Picklable.
 
-    `data_location` is the folder above the partition folders. `columns` is set if the table is partitioned by more than
-    one time of the ingest timestamp; `partition_by` is None without such a time. `pending_bytes` bounds the rows in
-    memory. `waiting` is the mapping of a schema change that waits for approval.
+    `partition_by` is None without a time; `columns` is set for further partition columns. `waiting` awaits approval.
     """
 
     topic: str
@@ -54,7 +52,7 @@ class FileTarget:
     pending_bytes: int = 128 << 20
 
     def folder(self, partition_value: int) -> str:
-        """The folder of a time partition. Paths have no column values, which catalogs and logs would show."""
+        """Paths have no column values, which catalogs and logs would show."""
         if self.partition_by is None:
             return self.data_location
         return f"{self.data_location}/{partition_folder(self.partition_name, partition_value, self.partition_by)}"
@@ -62,7 +60,7 @@ class FileTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeStart:
-    """The start of a range: its Kafka partition, first offset, and time partition (0 without one)."""
+    """`time_value` is the time partition (0 without one)."""
 
     target: FileTarget
     spool: TaskSpool
@@ -71,7 +69,6 @@ class RangeStart:
     time_value: int = 0
 
     def origin(self, end_offset: int, *, files: int = 1, range_id: str = "") -> SegmentOrigin:
-        """The range in a file's footer, up to `end_offset`, exclusive."""
         return SegmentOrigin(
             cluster_id=self.target.cluster_id,
             topic=self.target.topic,
@@ -84,7 +81,6 @@ class RangeStart:
         )
 
     def start_file(self, file_id: str) -> tuple[SpoolFile, SegmentWriter, str]:
-        """Start a file in the spool; return it with its writer and its path in the object store."""
         target = self.target
         name = DataFileName(
             topic=target.topic,
@@ -98,7 +94,7 @@ class RangeStart:
 
 
 class RangeFiles(Protocol):
-    """The files of one range. `id` is the range's."""
+    """The files of one range, whose id is `id`."""
 
     id: str
 
@@ -106,18 +102,15 @@ class RangeFiles(Protocol):
         """Append rows. Raises subclasses of StorageError."""
 
     def is_full(self, target_bytes: int, room: int) -> bool:
-        """Whether a file has its target size, or all files fill the room in the spool."""
+        """Whether a file has its target size, or the spool's room is full."""
 
     def finish(self, end_offset: int) -> Iterator[SpooledFile]:
-        """Finish the files one by one, as they are taken. The range ends before `end_offset`."""
+        """Finish the files one by one, as they are taken. `end_offset` is exclusive."""
 
-    def abort(self) -> None:
-        """Drop unfinished files."""
+    def abort(self) -> None: ...
 
 
 class SingleFile:
-    """A range in one file."""
-
     def __init__(self, start: RangeStart, summed: Summed) -> None:
         self.id = new_id()
         self._start = start
@@ -126,16 +119,13 @@ class SingleFile:
         self._local, self._writer, self._path = start.start_file(self.id)
 
     def write(self, translated: TranslatedRows) -> None:
-        """Append rows."""
         self._sums += self._summed(translated.rows, translated.records)
         self._writer.write(translated.rows)
 
     def is_full(self, target_bytes: int, room: int) -> bool:  # noqa: ARG002 - a file is no larger than the room
-        """Whether it has its target size."""
         return self._writer.size_bytes >= target_bytes
 
     def finish(self, end_offset: int) -> Iterator[SpooledFile]:
-        """Finish the file."""
         start = self._start
         info = self._writer.close(
             origin=start.origin(end_offset),
@@ -149,13 +139,10 @@ class SingleFile:
         yield SpooledFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
 
     def abort(self) -> None:
-        """Drop the file."""
         self._writer.abort()
 
 
 class PartitionedFiles:
-    """A range in a file for each partition of its rows."""
-
     def __init__(self, start: RangeStart, partitions: RowPartitions, summed: Summed) -> None:
         self.id = new_id()
         self._start = start
@@ -164,15 +151,12 @@ class PartitionedFiles:
         self._rows = PartitionedRows(partitions, start.spool, summed, pending_bytes=start.target.pending_bytes)
 
     def write(self, translated: TranslatedRows) -> None:
-        """Append rows."""
         self._rows.add(translated.rows, translated.records, self._start.time_value)
 
     def is_full(self, target_bytes: int, room: int) -> bool:
-        """Whether the largest file has its target size, the files fill the room, or there are too many."""
         return self._rows.is_full or self._rows.largest_bytes >= target_bytes or self._rows.size_bytes >= room
 
     def finish(self, end_offset: int) -> Iterator[SpooledFile]:
-        """Finish the files one by one, as they are taken."""
         start, count = self._start, len(self._rows)
         for number, part in enumerate(self._rows.parts()):
             local, self._writer, path = start.start_file(self.id if number == 0 else new_id())
@@ -192,7 +176,6 @@ class PartitionedFiles:
         self._rows.close()
 
     def abort(self) -> None:
-        """Drop unfinished files and buffered rows."""
         if self._writer is not None:
             self._writer.abort()
             self._writer = None

@@ -1,7 +1,4 @@
-"""Writes the records of one partition to data files, in ranges of offsets that follow each other without gaps.
-
-If a file of a range fails, its offsets are in no range.
-"""
+"""Writes one partition's records in adjacent ranges of offsets."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ from catalog.model import SchemaNumber, new_id
 
 
 class RangeWriter:
-    """Translates records, writes their files, and hands ended ranges to the uploader.
-
-    `end` ends the last range. Open files and files under upload share `spool_bytes`.
-    """
+    """Hands ended ranges to the uploader. `spool_bytes` includes files under upload."""
 
     def __init__(
         self, target: FileTarget, spool: TaskSpool, uploader: Uploader, *, partition: int, spool_bytes: int
@@ -61,15 +55,13 @@ class RangeWriter:
 
     @property
     def schema_ids(self) -> Mapping[str, AbstractSet[SchemaNumber]]:
-        """The ids and GUIDs of a schema registry in keys and values."""
         return self._translator.schema_ids
 
     def write(self, records: Records) -> None:
-        """Append records. The first ones start the first range.
+        """Append records. A failed file's offsets are in no range.
 
-        Raises subclasses of StorageError, ValueError if the records don't follow the previous ones, and for a record
-        that can't be taken, after the batches before it, ParseHalted, UnrecognizedHalted or a subclass of
-        SchemaRegistryError.
+        Raises subclasses of StorageError, ValueError for a gap, and after earlier batches ParseHalted,
+        UnrecognizedHalted or a subclass of SchemaRegistryError.
         """
         if self._start is None:
             self._start = self._written_until = records.start_offset
@@ -85,7 +77,6 @@ class RangeWriter:
         self._written_until = records.end_offset
 
     def end(self) -> None:
-        """End the last range after everything that was written."""
         if self._open is not None:
             self._end_range(is_last=True)
         elif self._start is not None and self._written_until > self._start and not self._holds_rows:
@@ -137,7 +128,6 @@ class RangeWriter:
         return PartitionedFiles(start, self._partitions, self._summed)
 
     def _end_range(self, *, is_last: bool) -> None:
-        """Finish the range's files and hand them over. After a failure the whole range is dropped."""
         files, self._open = self._open, None
         if files is not None:
             self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))

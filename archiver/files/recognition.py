@@ -1,4 +1,4 @@
-"""Counts how well the schema fits the keys and values of rows, by the columns `__unrecognized__`."""
+"""Counts how well the schema fits rows, by the columns `__unrecognized__`."""
 
 from __future__ import annotations
 
@@ -28,17 +28,13 @@ _RECORD_PARTS: Final = {names.KEY: "key", names.VAL: "value"}
 
 @dataclass(frozen=True, slots=True)
 class UnknownFields:
-    """The columns of unknown fields in a struct and in its nested structs.
-
-    `own` is None if it has none. `below` is keyed by the index of each field that is or contains such a struct.
-    """
+    """`below` is keyed by the index of each field with unknown fields below it."""
 
     own: int | None
     below: tuple[tuple[int, UnknownFields], ...]
 
     @classmethod
     def of_struct(cls, kind: pa.StructType, unknown_ids: frozenset[int]) -> Self | None:
-        """The columns with these field ids. None if the struct has none."""
         own, below = None, []
         for index, field in enumerate(kind):
             if field.name == names.UNRECOGNIZED and field_id(field) in unknown_ids:
@@ -50,7 +46,6 @@ class UnknownFields:
         return cls(own, tuple(below)) if below or own is not None else None
 
     def sizes(self, rows: pa.StructArray) -> Sizes | None:
-        """The bytes of unknown fields in each row. None if there are none."""
         sizes: Sizes | None = None
         if self.own is not None and _set(own := rows.field(self.own)):
             sizes = _sizes(own)
@@ -61,7 +56,7 @@ class UnknownFields:
         return sizes
 
     def sizes_below(self, column: pa.Array) -> Sizes | None:
-        """The same for a column of structs, or of lists or maps of structs."""
+        """The same for structs, or lists or maps of them."""
         if pa.types.is_struct(column.type):
             return self.sizes(column)
         sizes = self.sizes(column.items if pa.types.is_map(column.type) else column.values)
@@ -80,10 +75,7 @@ def _held_struct(kind: pa.DataType) -> pa.StructType | None:
 
 
 class Recognizer:
-    """Counts rows of one mapping, and finds rows with unknown fields.
-
-    `schema` has the columns of the rows; it may have more than those of `row`, as in files of several schema versions.
-    """
+    """Counts rows of one mapping. `schema` may have more columns than `row`."""
 
     def __init__(self, row: RowMapping, schema: pa.Schema | None = None) -> None:
         mappings = {names.KEY: row.key, names.VAL: row.value}
@@ -95,7 +87,6 @@ class Recognizer:
         }
 
     def count(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> Recognition:
-        """Count the rows. `records` has the `key` and `value` that they were decoded from."""
         counts = {
             _RECORD_PARTS[part]: part_columns.count(rows.column(part), records.column(_RECORD_PARTS[part]))
             for part, part_columns in self._parts.items()
@@ -103,7 +94,6 @@ class Recognizer:
         return Recognition(**counts)
 
     def unknown(self, rows: pa.StructArray, part: str) -> Mask | None:
-        """The rows of `key` or `val` with unknown fields. None if there are none."""
         one = self._parts.get(part)
         sizes = None if one is None or one.unknown is None else one.unknown.sizes(rows)
         return None if sizes is None else sizes > 0
@@ -111,8 +101,6 @@ class Recognizer:
 
 @dataclass(frozen=True, slots=True)
 class _PartColumns:
-    """The columns of the key or the value that show how well the schema fits."""
-
     unknown: UnknownFields | None
     error: int
     raw: int
@@ -152,7 +140,6 @@ class _PartColumns:
         return int(blank.sum())
 
     def _whole_values(self, rows: pa.StructArray) -> Iterator[pa.Array]:
-        """The columns that can hold all fields of a value: of the root, or of the value's possible types."""
         assert self.unknown is not None
         if self.unknown.own is not None:
             yield rows.field(self.unknown.own)

@@ -1,7 +1,4 @@
-"""The records that a source hands over to be written: Arrow columns of one partition, in order of offset.
-
-Times are ms since 1970.
-"""
+"""Arrow columns of one partition's records, by offset. Times are ms since 1970."""
 
 from __future__ import annotations
 
@@ -66,9 +63,9 @@ _WITHOUT_LOG: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """The borders of batches: one element for each batch with records, in order of offset.
+    """The borders of batches with records. Batches are never divided between files.
 
-    A batch is never divided between files. `times` become the `ingest_timestamp`, which never falls within a file.
+    `times` become the `ingest_timestamp`, which never falls within a file.
     """
 
     first_offset: Int64Array
@@ -80,7 +77,7 @@ class Batches:
         return len(self.rows)
 
     def part(self, first: int, end: int) -> Batches:
-        """The batches from index `first` up to `end`, exclusive."""
+        """Return the batches up to index `end`, exclusive."""
         return Batches(
             first_offset=self.first_offset[first:end],
             last_offset=self.last_offset[first:end],
@@ -91,10 +88,9 @@ class Batches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """All records of one partition with offsets from `start_offset` up to `end_offset`, exclusive.
+    """All records of one partition up to `end_offset`, exclusive; gaps count as archived.
 
-    `content` has `CONTENT_COLUMNS`. `log` has `LOG_COLUMNS`, or is None if the source has none. Without records these
-    offsets still count as archived. Raises ValueError if the parts contradict each other.
+    `log` is None without `LOG_COLUMNS`. Raises ValueError for contradicting parts.
     """
 
     start_offset: int
@@ -119,7 +115,6 @@ class Records:
 
     @classmethod
     def none(cls, start_offset: int, end_offset: int) -> Records:
-        """Offsets from `start_offset` up to `end_offset` without a record."""
         nothing = np.empty(0, np.int64)
         return cls(
             start_offset=start_offset,
@@ -129,7 +124,7 @@ class Records:
         )
 
     def part(self, first: int, end: int, *, times: Int64Array | None = None) -> Records:
-        """The batches from index `first` up to `end`, exclusive, with other `times` if given."""
+        """Return the batches up to index `end`, exclusive, with other `times` if given."""
         batches = self.batches.part(first, end)
         row, rows = int(self.batches.rows[:first].sum()), int(batches.rows.sum())
         last = self.batches.last_offset
@@ -143,7 +138,7 @@ class Records:
 
     @property
     def columns(self) -> pa.RecordBatch:
-        """All columns of the records: content, log, and the borders and time of each record's batch."""
+        """All columns, with borders and time of each record's batch."""
         log = _without_log(len(self)) if self.log is None else self.log
         batches = self.batches
         borders = {
@@ -159,7 +154,6 @@ class Records:
 
 
 def as_seen(columns: pa.RecordBatch, *, partition: int) -> pa.RecordBatch:
-    """The records in `Records.columns` as consumers see them, for a digest (docs/digest.md)."""
     is_append = pc.equal(columns.column("timestamp_type"), pa.scalar(LOG_APPEND_TIME, pa.int32()))
     seen = {
         "partition": pa.array(np.full(columns.num_rows, partition, np.int32)),

@@ -1,8 +1,6 @@
-"""Decides where a range ends: on request, or at a change of the time partition, or if times fall. No I/O.
+"""Decides when a range ends: on request, at a new time partition, or if times fall.
 
-Within a range `ingest_timestamp` is the running maximum of the batches' times. It starts again with each range, so no
-batch gets a time more than TOLERANCE_MS after its own, unless times fall so often that files would be tiny
-(docs/adr/0082).
+`ingest_timestamp` is the running maximum in a range, at most TOLERANCE_MS above a batch's time (docs/adr/0082).
 """
 
 from __future__ import annotations
@@ -32,10 +30,9 @@ _MOST_CREDIT: Final = 16 * _BATCHES_PER_FALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """Consecutive batches of one range: indexes `first` up to `end`, exclusive.
+    """Batches of one range, up to `end`, exclusive.
 
-    `times` are their `ingest_timestamp`s in ms. With `new_partition`, the open file ends before this run:
-    its partition is another one, or times fell.
+    `new_partition`: the open file ends before this run.
     """
 
     first: int
@@ -46,8 +43,6 @@ class BatchRun:
 
 
 class Rotation:
-    """Assigns batches to ranges, in order. Without `partition_by` time ends no range."""
-
     __slots__ = ("_credit", "_latest", "_open", "_unit")
 
     def __init__(self, *, partition_by: PartitionBy | None) -> None:
@@ -57,7 +52,7 @@ class Rotation:
         self._credit = _MOST_CREDIT
 
     def runs(self, times: Int64Array) -> Iterator[BatchRun]:
-        """Yield the runs of batches with these times. `end` may be called after each run."""
+        """Yield the runs of batches. `end` may be called after each run."""
         first = 0
         while first < len(times):
             fell = self._open is not None and int(times[first]) < self._latest - TOLERANCE_MS and self._spend()
@@ -82,7 +77,6 @@ class Rotation:
             first += length
 
     def _spend(self) -> bool:
-        """Whether a range may end because times fall; each time costs credit."""
         if self._credit < _BATCHES_PER_FALL:
             return False
         self._credit -= _BATCHES_PER_FALL
@@ -94,11 +88,11 @@ class Rotation:
 
 
 def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array:
-    """The time partition of each time (ms): hours, days, months or years since 1970, as in Iceberg's transforms."""
+    """Return hours, days, months or years since 1970, as Iceberg's transforms."""
     return times.astype("datetime64[ms]").astype(f"datetime64[{_UNITS[partition_by]}]").astype(np.int64)
 
 
 def partition_folder(partition_name: str, partition_value: int, partition_by: PartitionBy) -> str:
-    """The folder of a partition, named as by Iceberg's writers: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
+    """Return Iceberg's folder name: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
     text = str(np.array(partition_value, f"datetime64[{_UNITS[partition_by]}]"))
     return f"{partition_name}={text.replace('T', '-')}"

@@ -1,7 +1,4 @@
-"""The partition of each row, in a table that is partitioned by columns.
-
-A row without the column (raw, tombstone, older schema) is in the partition of null.
-"""
+"""Partitions of rows by columns. Rows without the column have null."""
 
 from __future__ import annotations
 
@@ -38,10 +35,9 @@ _TYPES: Final[dict[pa.DataType, PrimitiveType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Rows sorted by partition, otherwise in their original order.
+    """Rows sorted by partition, stably.
 
-    `order` are their former indexes, None if nothing moved. Partition `values[n]` has the rows from `starts[n]` up to
-    `starts[n + 1]`.
+    `order` are former indexes, None if nothing moved. Partition `values[n]` starts at `starts[n]`.
     """
 
     order: Codes | None
@@ -50,17 +46,12 @@ class Sorted:
 
 
 class RowPartitions:
-    """Sorts rows with the columns of `schema` by partition."""
-
     def __init__(self, partitioning: Partitioning, schema: pa.Schema) -> None:
         self.partitioning = partitioning
         self._columns = tuple((column, _path_to(column.source_id, schema)) for column in partitioning.columns)
 
     def sort(self, rows: pa.RecordBatch, ingest_value: int | None) -> Sorted:
-        """Sort rows by partition.
-
-        All are in the time partition `ingest_value`. None computes it for each row.
-        """
+        """Sort rows by partition. `ingest_value` is their time partition; None computes it."""
         codes = np.zeros(rows.num_rows, np.int64)
         tuples: list[Values] = [()]
         for column, path in self._columns:
@@ -75,7 +66,6 @@ class RowPartitions:
 
 
 def transformed(transform: str, values: pa.Array) -> pa.Array:
-    """Iceberg's transform of each value, null for null."""
     if transform == "identity":
         return values
     from pyiceberg_core import transform as iceberg  # tables that are partitioned by time alone do without
@@ -86,7 +76,6 @@ def transformed(transform: str, values: pa.Array) -> pa.Array:
 
 
 def in_bytes(values: pa.Array) -> list[bytes | None]:
-    """Each value in Iceberg's single-value serialization."""
     plain = values.cast(_PLAIN[values.type]) if values.type in _PLAIN else values
     if pa.types.is_decimal(plain.type):
         kind: PrimitiveType = DecimalType(plain.type.precision, plain.type.scale)
@@ -118,7 +107,7 @@ def _sorted(codes: Codes, tuples: Sequence[Values]) -> Sorted:
 
 
 def _path_to(field_id: int, schema: pa.Schema) -> tuple[int, ...] | None:
-    """The indexes of a column and of the structs around it. None if the rows lack it."""
+    """Return indexes from the outermost struct. None if the rows lack the column."""
 
     def search(fields: Sequence[pa.Field]) -> tuple[int, ...] | None:
         for index, field in enumerate(fields):

@@ -1,4 +1,4 @@
-"""Sums over rows: the digest of their records, and how well the schema fits them."""
+"""Digest and fit of the schema, summed over rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from catalog.recognition import Recognition
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums over rows. Sums of disjoint sets of rows add up."""
-
     digest: RecordDigest = field(default_factory=RecordDigest)
     recognition: Recognition = field(default_factory=Recognition)
 
@@ -29,8 +27,6 @@ Summed: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], Sums]
 
 
 def summed_by(recognizer: Recognizer) -> Summed:
-    """Count rows with their records in the columns of `RecordDigest.of_seen`."""
-
     def summed(rows: pa.RecordBatch, records: pa.RecordBatch) -> Sums:
         return Sums(RecordDigest.of_seen(records), recognizer.count(rows, records))
 

@@ -1,7 +1,6 @@
-"""Translates records to the rows of the topic's table, by whole columns.
+"""Translates records to rows, by whole columns.
 
-A payload that can't be decoded goes to `__err__` and `__raw__`, unless the topic is configured to halt. Times become
-exact microseconds; times outside the years 1 to 9999 stay ms in `raw_timestamp`.
+Undecodable payloads go to `__err__` and `__raw__`, unless the topic halts. Times outside the years 1 to 9999 stay ms.
 """
 
 from __future__ import annotations
@@ -47,16 +46,12 @@ _TAKEN_OVER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRows:
-    """Rows of the table, with the records that they were made from, as consumers see them."""
-
     rows: pa.RecordBatch
     records: pa.RecordBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeReaders:
-    """The readers of a schema registry's envelopes, for keys and values that have some."""
-
     key: EnvelopeReader | None = None
     value: EnvelopeReader | None = None
 
@@ -65,10 +60,9 @@ NO_ENVELOPES: Final = EnvelopeReaders()
 
 
 class Translator:
-    """Translates the records of one partition with the mapping `row`.
+    """Translates one partition's records with the mapping `row`.
 
-    With `waiting`, a schema change that waits for approval, values that fit only the change are kept raw. They stop no
-    topic. `schema_ids` are the ids and GUIDs of a schema registry in keys and values.
+    Values that fit only the unapproved mapping `waiting` are kept raw and never halt.
     """
 
     def __init__(
@@ -94,10 +88,10 @@ class Translator:
         self.schema_ids: dict[str, set[SchemaNumber]] = {"key": set(), "value": set()}
 
     def translate(self, records: Records) -> list[TranslatedRows]:
-        """The records' rows in order: one record batch, or several if columns would exceed 2 GiB.
+        """Return rows in order, in several batches if columns would exceed 2 GiB.
 
-        Raises ParseHalted and UnrecognizedHalted if the topic is configured to halt, and subclasses of
-        SchemaRegistryError, with the `offset`, if the schema of an id can't be loaded.
+        Raises ParseHalted and UnrecognizedHalted if so configured, and subclasses of SchemaRegistryError, with the
+        `offset`.
         """
         return self._split(records.columns)
 
@@ -185,10 +179,7 @@ class Translator:
 
 
 def translate_timestamps(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The columns `event_timestamp`, `append_timestamp` and `raw_timestamp`.
-
-    `raw_timestamp` holds the time that a consumer sees if it doesn't fit its column.
-    """
+    """`raw_timestamp` has a consumer's time if it doesn't fit its column."""
     produced = records.column("timestamp").to_numpy()
     appended = records.column("append_timestamp")
     has_append = appended.is_valid().to_numpy(zero_copy_only=False)
@@ -215,10 +206,7 @@ def _constant(value: int, rows: int) -> pa.Array:
 
 
 def translate_headers(headers: pa.ListArray) -> pa.ListArray:
-    """The column `headers`: keys become text, order and duplicates are kept.
-
-    A key that isn't UTF-8 keeps its bytes in a separate field.
-    """
+    """Keep order and duplicates. Keys that aren't UTF-8 have a separate field."""
     entries = headers.flatten()
     keys, raw_keys = _texts(entries.field("key"))
     fields = list(HEADER_TYPE)
@@ -228,7 +216,6 @@ def translate_headers(headers: pa.ListArray) -> pa.ListArray:
 
 
 def _texts(keys: pa.BinaryArray) -> tuple[pa.StringArray, pa.BinaryArray]:
-    """The keys as text, and the bytes of keys that aren't UTF-8 (else null)."""
     try:
         return keys.cast(pa.string()), pa.nulls(len(keys), pa.binary())
     except pa.ArrowInvalid:

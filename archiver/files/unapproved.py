@@ -1,7 +1,6 @@
-"""Values that fit only a schema change that waits for approval: they are kept raw, with an error code.
+"""Keeps values raw that fit only an unapproved schema change.
 
-A value fits the waiting change better if the mapping in force can't decode it, or finds fields that it doesn't know,
-and the waiting mapping does better. `archiver reprocess` gives these values columns once the change is approved.
+`archiver reprocess` decodes them after approval.
 """
 
 from __future__ import annotations
@@ -29,26 +28,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingMapping:
-    """The mapping that a waiting schema change would have, and the readers of its envelopes. A value that pickles."""
-
     row: RowMapping
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
 
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """The mapping with more of the schema registry's schemas known."""
+        """Return the mapping with these schemas of the registry known."""
         key, value = (reader and reader.with_schemas(schemas) for reader in (self.key_envelope, self.value_envelope))
         return replace(self, key_envelope=key, value_envelope=value)
 
     def part(self, part: str) -> tuple[ValueMapping, EnvelopeReader | None]:
-        """Return the mapping and the reader of `key` or `value`."""
         if part == names.KEY:
             return self.row.key, self.key_envelope
         return self.row.value, self.value_envelope
 
 
 class UnapprovedValues:
-    """Finds the values that fit `waiting` better than the mapping `in_force`."""
+    """Finds the values that fit `waiting` better than `in_force`."""
 
     def __init__(self, in_force: RowMapping, waiting: WaitingMapping) -> None:
         self._waiting = waiting
@@ -58,10 +54,7 @@ class UnapprovedValues:
     def keep_raw(
         self, part: str, rows: pa.StructArray, records: pa.RecordBatch, *, seen: set[SchemaNumber] | None = None
     ) -> pa.StructArray:
-        """Return the rows, with only `__raw__` and `__err__` in the rows that fit the waiting change better.
-
-        `part` is `key` or `value`; `rows` are decoded from this column of `records`. Raises what `decode_values` does.
-        """
+        """Keep only `__raw__` and `__err__` in rows that fit the waiting change better. Raises as `decode_values`."""
         mapping, envelope = self._waiting.part(part)
         if rows.type.get_field_index(names.ERR) < 0 or not has_errors(mapping):
             return rows
@@ -90,7 +83,6 @@ def _failed(rows: pa.StructArray) -> Mask:
 
 
 def _unknown_fields(mapping: ValueMapping) -> UnknownFields | None:
-    """Return all columns of unknown fields, also of bytes that have no columns on purpose."""
     kind = mapping.arrow_type
     return UnknownFields.of_struct(kind, frozenset(_unrecognized_ids(kind)))
 
@@ -110,7 +102,6 @@ def _unknown_bytes(columns: UnknownFields | None, rows: pa.StructArray) -> Sizes
 
 
 def _without_columns(rows: pa.StructArray, values: pa.BinaryArray, waits: Mask) -> pa.StructArray:
-    """Return the rows with null in every column of the marked rows but `__raw__` and `__err__`."""
     kept = pa.array(np.arange(len(rows)), mask=waits)
     columns = {field.name: column for field, column in zip(rows.type, rows.take(kept).flatten(), strict=True)}
     marked = pa.array(waits)

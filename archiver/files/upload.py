@@ -1,7 +1,6 @@
-"""Uploads finished files while the task writes the next ones: of one range at a time, a few at once.
+"""Uploads finished files while the task writes the next ones: one range at a time, in order.
 
-Ranges are uploaded in order: after a failure, the earlier ranges are still good. A file that storage denied is kept on
-disk and named in the error, unless the error is retryable.
+Files that storage denied for good are kept on disk and named.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ AT_ONCE: Final = 4
 
 
 class Uploader:
-    """Uploads the files of finished ranges. A context manager.
-
-    `uploaded` lists the uploaded ranges and ranges without files. It is complete after `wait`.
-    """
+    """A context manager. `uploaded` is complete after `wait`, with ranges without files."""
 
     def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
         self._objects = objects
@@ -45,11 +41,7 @@ class Uploader:
         self._threads.shutdown()
 
     def upload(self, written: WrittenRange) -> None:
-        """Take a range's files as they are finished, and start to upload each.
-
-        Waits until earlier ranges are uploaded. Raises errors of earlier uploads, as `wait` does, and of finishing a
-        file.
-        """
+        """Upload a range's files as they are finished. Raises errors of earlier uploads, and of finishing."""
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
             for file in files:
@@ -64,11 +56,7 @@ class Uploader:
         self._ended = written.translated(tuple(infos))
 
     def wait(self) -> None:
-        """Wait until everything is uploaded.
-
-        Raises subclasses of StorageError, naming the file. After a failure every later call raises it again: no range
-        may follow a gap.
-        """
+        """Raise subclasses of StorageError, naming the file, at every later call too: no range may follow a gap."""
         while self._running:
             self._finish_one()
         if self._ended is not None:

@@ -12,8 +12,6 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 @dataclass(frozen=True, slots=True)
 class SpooledFile:
-    """A finished file in the spool. It is kept there as `kept_as` if storage denies it for good."""
-
     info: DataFileInfo
     local: SpoolFile
     kept_as: str
@@ -21,7 +19,7 @@ class SpooledFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRange:
-    """A range that has ended. `files` finishes its files one by one, as they are taken."""
+    """An ended range. `files` finishes its files as they are taken."""
 
     id: str
     topic: str
@@ -32,7 +30,7 @@ class WrittenRange:
     files: Generator[SpooledFile]
 
     def translated(self, files: tuple[DataFileInfo, ...]) -> TranslatedRange:
-        """The range with its finished files. A source with leader epochs adds its epoch."""
+        """Return the range with its files. A source with leader epochs adds its epoch."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,

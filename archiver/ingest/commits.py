@@ -1,8 +1,4 @@
-"""Commits of several topics at once, each in a thread of its own, beside whatever the job does meanwhile.
-
-A commit is mostly waiting: for storage, the catalog and Postgres. An error of a topic ends its run alone. What else a
-commit raises is a defect or an interrupt, and ends the job's run as if its own thread had raised it.
-"""
+"""Commits of several topics in threads. An error of a topic ends only its run, any other error the job's."""
 
 from __future__ import annotations
 
@@ -24,10 +20,9 @@ InThread: TypeAlias = Callable[[TopicRun, Callable[[TopicRun, TableCatalog], Non
 
 
 class Commits:
-    """Commits that a `with` block begins. Its end waits for all of them, whether the block raised or not.
+    """The commits of a `with` block, whose end waits for all.
 
-    Nothing else may be done to a topic from `begin` to the end of the block. Where the block raises, or a commit did
-    what must end the run, those that haven't begun are left undone: what they would commit stays staged.
+    From `begin` on do nothing else with a topic. After an exception, commits that haven't begun are dropped.
     """
 
     def __init__(self, in_thread: InThread) -> None:
@@ -36,7 +31,7 @@ class Commits:
         self._is_broken = False
 
     def begin(self, run: TopicRun) -> None:
-        """Have a topic committed. Raises what an earlier commit raised, unless it was an error of its topic."""
+        """Commit a topic in a thread. Raises what an earlier commit raised, except errors of topics."""
         if self._is_broken:
             for each in [each for each in self._begun if each.done()]:
                 self._judge(each)
@@ -60,7 +55,6 @@ class Commits:
             raise others[0]
 
     def _broken_off(self) -> list[BaseException]:
-        """Leave undone what hasn't begun, wait for the rest, and return what it raised. It is logged."""
         for each in self._begun:
             each.cancel()
         wait(self._begun)
@@ -74,7 +68,6 @@ class Commits:
         return found
 
     def _judge(self, ended: Future[None]) -> None:
-        """Raise what a commit raised, unless it was an error of its topic."""
         run = self._begun.pop(ended)
         error = None if ended.cancelled() else ended.exception()
         if isinstance(error, ContextError):  # no connection could be made
@@ -88,7 +81,7 @@ class Commits:
 
 
 def commit(run: TopicRun, catalog: TableCatalog) -> None:
-    """Commit what is staged of a topic. An error ends only this topic's run."""
+    """Commit a topic's staged ranges. An error ends only this topic's run."""
     with failing(run):
         run.commit(catalog)
 

@@ -1,4 +1,4 @@
-"""The events that an archive job tells its observer while it works, as one closed union."""
+"""The events of an archive job, as one closed union."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ Step: TypeAlias = Literal["stage", "commit"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A job that repeats can't begin yet, and tries again by itself.
-
-    `on` says what it waits for ("Kafka", "Postgres", "topics"), `error` why. It is told once for each reason.
-    """
+    """A repeating job can't begin yet, and retries. Sent once per reason. `on` is "Kafka", "Postgres" or "topics"."""
 
     on: str
     error: ContextError
@@ -33,22 +30,20 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsOpened:
-    """The run begins: these topics are checked and will be archived. `tables` has each topic's table."""
+    """The run begins. `tables` by topic."""
 
     tables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryDown:
-    """The schema registry doesn't answer, or deleted a subject. The topic is archived with the schemas last known."""
-
     topic: str
     error: ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChanged:
-    """The topic has a new schema version, not its first. `changes` are those of its columns; there may be none."""
+    """`changes` may be empty. Not sent for the first version."""
 
     topic: str
     version: int
@@ -57,11 +52,7 @@ class SchemaChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChangeWaiting:
-    """A schema change of the topic breaks queries (`changes`) and waits for approval.
-
-    It is reported once for each schema, and once without changes when none waits any more. Archiving continues with the
-    version in force, unless the topic halts.
-    """
+    """Sent once per schema, and once without changes when none waits."""
 
     topic: str
     changes: tuple[Change, ...]
@@ -69,9 +60,9 @@ class SchemaChangeWaiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDoubted:
-    """The schema of the topic's keys or values (`part`) is hardly right: `fit` counts what the run committed.
+    """The schema of `part` hardly fits the run's records.
 
-    It is told once in a run, at its end, unless the topic says `on_unrecognized = "ignore"`.
+    Sent at the end of a run unless `on_unrecognized = "ignore"`.
     """
 
     topic: str
@@ -82,19 +73,12 @@ class SchemaDoubted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNoted:
-    """What to know of the topic's table before its first record, or after its columns changed.
-
-    `notes` are texts for people: limits of engines that the columns exceed, and what the catalog does on its own.
-    """
-
     topic: str
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsSeen:
-    """The state of the topic's partitions, just before a wave is planned."""
-
     topic: str
     partitions: tuple[SeenPartition, ...]
 
@@ -109,7 +93,7 @@ class WavePlanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFinished:
-    """A task ended. Its error is in the result; if the partition is given up because of it, `Failed` follows."""
+    """A task ended. `Failed` follows if the partition is given up."""
 
     topic: str
     planned: PlannedRange
@@ -118,8 +102,6 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished:
-    """The driver took a step for the topic. A commit that had nothing to commit gives no event."""
-
     topic: str
     step: Step
     seconds: float
@@ -127,17 +109,15 @@ class StepFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangesCommitted:
-    """These ranges are in the topic's table now."""
-
     topic: str
     ranges: tuple[TranslatedRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """An error of a partition, or of the topic as a whole (`partition` is None).
+    """An error of a partition, or of the topic (None).
 
-    A partition is given up for this run. A topic may continue: the run's report says what became of it.
+    A partition is given up for this run; a topic may continue.
     """
 
     topic: str
@@ -147,8 +127,6 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished:
-    """A run is over. A job that repeats tells this once per run."""
-
     report: JobReport
 
 

@@ -1,7 +1,6 @@
-"""The archive job: archives topics from Kafka to their tables, once or repeatedly (docs/concepts.md).
+"""The archive job: archive topics to tables, once or repeatedly (docs/concepts.md).
 
-A run checks everything, commits what an earlier run left staged, then works in waves: plan, run tasks, stage, commit,
-confirm. A topic or partition that fails doesn't stop the others. Work that is done twice is committed once.
+Failures are isolated by topic and partition. Repeated work is committed once.
 """
 
 from __future__ import annotations
@@ -84,14 +83,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class ArchiveJob:
-    """Archives `topics` (default: all that the configuration selects) as `config` says.
+    """Archive `topics`, by default all that `config` selects.
 
-    `observer` gets every event (`archiver.ingest.events`); its errors don't stop the job. `engine` runs the tasks: by
-    default Spark as configured, which starts with the first task. With `accept_gaps`, offsets that a log lost before
-    they were archived are recorded as lost, and the partition continues; with `accept_unreadable`, offsets that a
-    leader can't give (`run_once` only). With `accept_raw`, keys or values that had a
-    schema may be archived without one from now on. `read_schemas` reads a topic's schemas, by
-    default those that its settings name. `chores` is background work, after commits or in the time between two runs.
+    `engine` is Spark by default. `accept_gaps` records offsets that a log lost as lost; `accept_unreadable` (`run_once`
+    only) those that a leader can't give. `accept_raw` permits archiving without a schema after one existed. `chores`
+    run after commits or between runs.
     """
 
     def __init__(
@@ -127,21 +123,20 @@ class ArchiveJob:
         self._has_opened = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
-        """Archive every topic up to where its log ends now.
+        """Archive every topic up to its current log end.
 
-        Raises what is wrong with the configuration, and what keeps the whole job from starting. Errors of a topic or a
-        partition are in the report. Once `stop` is set, running tasks end and finished ranges are committed.
+        Raises configuration and start-up errors; those of topics are in the report. After `stop`, finished ranges are
+        committed.
         """
         self._check()
         with self._connect() as connected:
             return self._run(connected, stop or threading.Event(), look_every=None)
 
     def run_every(self, seconds: float, stop: threading.Event) -> JobReport:
-        """Archive repeatedly until `stop` is set; each run begins `seconds` after the one before began.
+        """Archive every `seconds` (start to start) until `stop`; return the last report.
 
-        A partition with few new records waits for `min_file_size` or `max_lag`; the first run archives everything. The
-        observer gets each run's report; the last one is returned. A retryable error ends only its run. Servers that
-        don't answer at the start are waited for, and so are topics that match a pattern.
+        Few new records wait for `min_file_size` or `max_lag`, except in the first run. Retryable errors end only their
+        run. Waits for servers and matching topics. Raises ConfigError.
         """
         if self._acceptance.unreadable:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
@@ -163,7 +158,7 @@ class ArchiveJob:
             return report
 
     def _use_idle_time(self, connected: JobServers, report: JobReport, stop: threading.Event, *, until: float) -> None:
-        """Give idle chores the time until the next run, on the topics that the last run archived without an error."""
+        """Give idle chores the time until the next run, on topics without an error."""
 
         def is_over() -> bool:
             return stop.is_set() or time.monotonic() + _LEAST_IDLE_SECONDS > until
@@ -179,11 +174,6 @@ class ArchiveJob:
         )
 
     def _check(self) -> None:
-        """Check what needs no servers. Raises ConfigError, and what says that this machine can't run the job.
-
-        A topic whose schema can't be read doesn't stop the others: its error comes with the run. If there are no
-        others, it is raised.
-        """
         if self._engine is None:
             check_spark(self._config.spark)
             if runs_here(self._config.spark):
@@ -206,7 +196,6 @@ class ArchiveJob:
             self._config.select(())
 
     def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> JobServers | None:
-        """Connect as soon as all servers answer, and tell what is waited for. None if `stop` is set before."""
         while not stop.is_set():
             try:
                 return closing.enter_context(self._connect())
@@ -218,7 +207,6 @@ class ArchiveJob:
         return None
 
     def _wait_for(self, on: str, error: ContextError) -> None:
-        """Tell what the job waits for, unless it is still the same."""
         reason = (on, error.message)
         if reason != self._waits_for:
             self._waits_for = reason
@@ -226,17 +214,16 @@ class ArchiveJob:
 
     @contextmanager
     def _connect(self) -> Iterator[JobServers]:
-        """Connect to the servers. Everything is closed at the end."""
         with ExitStack() as closing:
             brokers = closing.enter_context(BrokerClient(self._config.kafka))
-            brokers.cluster_id()  # Kafka is asked before Postgres, so that errors come in this order
+            brokers.cluster_id()  # query Kafka before Postgres, so that errors come in this order
             threads = 1 + self._config.archive.catalog_connections
             registry = closing.enter_context(Registry(self._config.registry.dsn, connections=threads))
             catalog = closing.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
             yield JobServers(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
-        """The topics to archive. If the job `waits` for topics that match its patterns, there may be none yet."""
+        """The topics to archive, maybe none if the job `waits` for matches of its patterns."""
         existing = () if self._topics else brokers.topics()
         topics = self._config.select(existing, self._topics, may_be_none=waits)
         if topics:
@@ -249,7 +236,6 @@ class ArchiveJob:
         return topics
 
     def _tell_unmatched(self, existing: Iterable[str]) -> None:
-        """Tell once of each pattern that no topic matches yet."""
         missing = [each for each in unmatched(existing, self._config.sections) if each not in self._told_patterns]
         self._told_patterns.update(missing)
         for pattern in missing:
@@ -296,10 +282,7 @@ class ArchiveJob:
     def _open_topics(
         self, connected: JobServers, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
-        """The runs of topics that can be archived, and the reports of those that can't be.
-
-        Leases, brokers and catalog are asked for all topics together.
-        """
+        """The runs of topics that can be archived, and reports of the rest."""
         topics = self._configured(connected.brokers, waits=look_every is not None)
         known = connected.known_topics()
         busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
@@ -333,7 +316,7 @@ class ArchiveJob:
         loaded: Future[ArchiveTable | None],
         ledgers: LedgersAhead,
     ) -> OpenedTopic:
-        """Open the topic; while its schema registry doesn't answer, with the schemas that were last known."""
+        """Open the topic, with the schemas last known if its schema registry is down."""
         section, registry = self._config.schema_registry, connected.registry
         schemas = self._read_schemas(topic, section, known=known, registry=registry)
         opened = open_topic(
@@ -361,7 +344,6 @@ class ArchiveJob:
         return opened
 
     def _note_table(self, opened: OpenedTopic, *, is_first: bool) -> None:
-        """Notify the observer of limits of engines that the table exceeds, and of a catalog that changes tables."""
         notes = [limit.text for limit in exceeded_limits(opened.change.schema)]
         if is_first and (note := upkeep_note(self._config.catalog)) is not None:
             notes.append(note)
@@ -369,7 +351,7 @@ class ArchiveJob:
             self._observer(TableNoted(topic=opened.topic.topic, notes=tuple(notes)))
 
     def _report_waiting(self, topic: str, waiting: WaitingChange | None) -> None:
-        """Report a schema change that waits for approval, once for each schema, and that none waits any more."""
+        """Report a waiting schema change once per schema, and when none waits any more."""
         fingerprint = None if waiting is None else waiting.candidate.fingerprint
         if self._waiting_schemas.get(topic) != fingerprint:
             self._observer(SchemaChangeWaiting(topic=topic, changes=() if waiting is None else waiting.changes))
@@ -402,7 +384,7 @@ class ArchiveJob:
         )
 
     def _memory(self, opened: OpenedTopic) -> TopicMemory:
-        """What earlier runs learned of the very same topic and table. One made anew begins without it."""
+        """What earlier runs learned of the same topic id and table."""
         return self._memories.setdefault((opened.table.uuid, opened.topic.topic_id), TopicMemory())
 
     def _target(self, run: TopicRun) -> TopicTarget:
@@ -416,7 +398,7 @@ class ArchiveJob:
 
 
 def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:
-    """The topics, by id, that may have something an earlier run left: all where Postgres doesn't say now."""
+    """The ids of topics with staged leftovers: all if Postgres doesn't answer."""
     topics = [run.opened.topic for run in runs]
     try:
         return registry.files.topics_with_staged(topics)
@@ -425,10 +407,7 @@ def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]
 
 
 def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:
-    """Compare rows that others may have written: after archiving, and only so many in a run.
-
-    Topics take turns by chance, so that a large one doesn't keep the others waiting for ever.
-    """
+    """Compare a limited number of rows per run. Topics are in random order for fairness."""
     allowance = Allowance(stop=stop)
     for run in secrets.SystemRandom().sample(runs, len(runs)):
         with failing(run):
@@ -438,7 +417,7 @@ def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:
 def _load(
     topic: TopicConfig, catalog: TableCatalog, *, known: Mapping[str, TopicRow], busy: Container[str]
 ) -> ArchiveTable | None:
-    """Load the table of a registered topic. None for topics that aren't registered or that others archive now."""
+    """Load a registered topic's table. None if unregistered or archived by another process."""
     row = known.get(topic.name)
     return None if row is None or topic.name in busy else catalog.load(row)
 

@@ -1,4 +1,4 @@
-"""The servers that an archive job is connected to, and what people call them."""
+"""The servers of an archive job, and their names for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schema_mapping.errors import ContextError
 
 
 class JobServers:
-    """The servers that a job is connected to. The engine starts when it is first asked for."""
+    """A job's servers. The engine starts at its first use."""
 
     def __init__(
         self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
@@ -37,11 +37,10 @@ class JobServers:
         self.cluster_id = brokers.cluster_id()
 
     def known_topics(self) -> dict[str, TopicRow]:
-        """The registry's topics of this cluster, by name."""
         return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
 
     def refused_to_share(self, topics: Sequence[TopicConfig]) -> dict[str, TableTaken]:
-        """The error of each topic that can't have its table because another topic has it, by name."""
+        """The errors of topics whose table another topic has."""
         if not tables_shared(topics):
             return {}
         owners = self.registry.topics.owners()
@@ -49,12 +48,10 @@ class JobServers:
 
     @property
     def engine(self) -> Engine:
-        """The engine, which starts at its first use."""
         return self.engines.engine
 
 
 def server_of(error: ContextError) -> str:
-    """The server that an error is about, as people call it."""
     match error:
         case SourceError():
             return "Kafka"

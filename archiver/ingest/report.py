@@ -1,4 +1,4 @@
-"""Reports of what a job did: offsets, records, files and errors of each topic and partition, with totals."""
+"""Reports of a job by topic and partition, with totals."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
-    """One partition: this job committed the offsets from `from_offset` up to `to_offset`, which is not included.
+    """Committed offsets [`from_offset`, `to_offset`), None if nothing.
 
-    Both are None if nothing was committed. `digest` is the digest of the records (docs/digest.md), None if a file has
-    none. `lost_offsets` is how many of these offsets the log no longer had, as was accepted. `recognition` says how
-    well the schema fitted the records. `error` is what stopped the partition, if anything did.
+    `digest` (docs/digest.md) is None if a file has none. `lost_offsets` were accepted.
     """
 
     partition: int
@@ -35,7 +33,7 @@ class PartitionReport:
     error: ContextError | None = None
 
     def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
-        """The report with these committed ranges of the partition added; they are in offset order."""
+        """Add committed ranges of the partition, in offset order."""
         report = self
         for one in ranges:
             report = replace(
@@ -55,7 +53,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """One topic: its partitions by number, the error of the whole topic. `metrics` are the sums of its tasks."""
+    """A topic's partitions and own error. `metrics` are sums of its tasks."""
 
     topic: str
     table: str
@@ -66,45 +64,41 @@ class TopicReport:
 
     @property
     def records(self) -> int:
-        """Records committed."""
         return sum(each.records for each in self.partitions)
 
     @property
     def files(self) -> int:
-        """Files committed."""
         return sum(each.files for each in self.partitions)
 
     @property
     def file_bytes(self) -> int:
-        """Bytes of the files committed."""
         return sum(each.file_bytes for each in self.partitions)
 
     @property
     def digest(self) -> str | None:
-        """The digest of the committed records; None if a file has none."""
+        """The digest of the committed records, None if a file has none."""
         return add_digests(each.digest for each in self.partitions)
 
     @property
     def recognition(self) -> Recognition:
-        """How well the schema fitted the committed records."""
         return sum((each.recognition for each in self.partitions), Recognition())
 
     @property
     def raw_share(self) -> float:
-        """The share of values with a schema that are kept whole in `__raw__`, between 0 and 1."""
+        """The share of values with a schema kept in `__raw__`, from 0 to 1."""
         fit = self.recognition.value
         return fit.share(fit.raw)
 
     @property
     def failures(self) -> tuple[tuple[int | None, ContextError], ...]:
-        """Every error with its partition; the partition is None for the topic as a whole."""
+        """Every error with its partition, None for the topic."""
         whole = ((None, self.error),) if self.error else ()
         return whole + tuple((each.partition, each.error) for each in self.partitions if each.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """One run of the job. `stopped` means that it was asked to end; `error` is what ended the run as a whole."""
+    """One run. `stopped` on request; `error` ended the whole run."""
 
     topics: tuple[TopicReport, ...]
     waves: int
@@ -113,7 +107,7 @@ class JobReport:
     error: ContextError | None = None
 
     def following(self, before: Self) -> Self:
-        """The report of a stopped run, with the topics that it didn't reach taken from the report `before`."""
+        """The report of a stopped run, with unreached topics taken from `before`."""
         if not self.stopped:
             return self
         reached = {topic.topic for topic in self.topics}
@@ -123,10 +117,8 @@ class JobReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether no topic and no partition has an error."""
         return self.error is None and not any(topic.failures for topic in self.topics)
 
     @property
     def records(self) -> int:
-        """Records committed."""
         return sum(topic.records for topic in self.topics)

@@ -1,4 +1,4 @@
-"""Stops a job in order: signals set an event, and the event interrupts the engine's tasks."""
+"""Stop a job in order: signals set an event, which interrupts the engine's tasks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _ASKED, _OVER = b"s", b"o"
 
 
 class StopSignal(threading.Event):
-    """An event that a signal sets. `number` is the signal's, None before."""
+    """An event that a signal sets, with its number."""
 
     number: int | None = None
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """Give an event that SIGTERM or SIGINT sets; a second signal ends the process as usual.
+    """An event set by SIGTERM or SIGINT; a second signal ends the process.
 
-    The earlier handlers are restored at the end. Only the main thread may call this.
+    Restores earlier handlers. Main thread only.
     """
     stop = StopSignal()
     before = {number: signal.getsignal(number) for number in SIGNALS}

@@ -1,7 +1,6 @@
-"""Run waves over all topics of a run: plan all, run all tasks together, commit each topic once its tasks end.
+"""Waves over all topics: plan, run tasks, commit each topic when its tasks end.
 
-Some topics are committed at once, beside the tasks of others. A topic's own steps never overlap, and a wave ends when
-its commits have ended.
+A topic's steps never overlap, and a wave ends with its commits.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ _LEAST_BUDGET_SECONDS = 1.0
 
 
 class Waves:
-    """Runs waves until every topic is archived up to where its log ended, or until `stop` is set.
+    """Runs waves until every topic reaches its log end, or `stop`.
 
-    `prefetch` asks for what the plans of all topics need, for all of them together. `in_thread` has work on a
-    topic, its commit, done by another thread.
+    `in_thread` runs a topic's commit in another thread.
     """
 
     def __init__(
@@ -61,7 +59,7 @@ class Waves:
         self._planner = WavePlanner[TopicRun]()
 
     def run(self) -> int:
-        """Run the waves, and return how many there were. The engine is asked for only if there is work."""
+        """Run the waves; return their number. Starts the engine only for work."""
         wave = 0
         while not self._stop.is_set():
             backlogs = self._backlogs()
@@ -119,7 +117,7 @@ class Waves:
     def _tasks(
         self, owners: Sequence[tuple[TopicRun, PlannedRange]], shares: Sequence[float], slots: int
     ) -> list[TranslateTask]:
-        """Tasks that together take about one commit interval, each with its share of time and spool."""
+        """Tasks of about one commit interval, each with a share of time and spool."""
         targets = {run: self._targets(run) for run, _ in owners}
         plan_time_ms = time.time_ns() // 1_000_000
         return [

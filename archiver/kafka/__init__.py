@@ -1,8 +1,4 @@
-"""A client of any Kafka cluster: connect with options, describe topics, ask for offsets, fetch ranges of records.
-
-Everything that speaks Kafka's protocol belongs here: options, security, connections, leaders, retries, fetches, and the
-errors that say what a log has lost. It knows no table, no registry and no object store. What batches hold as bytes is
-the business of `archiver.wire`.
+"""A client of any Kafka cluster: topics, offsets, fetches of ranges, without registry or object store.
 
     with BrokerClient({"bootstrap.servers": "localhost:9092"}) as client:
         topic = client.describe(["orders"])["orders"]
@@ -10,7 +6,7 @@ the business of `archiver.wire`.
         for batches in PartitionFetcher(client, "orders", topic.topic_id, 0).batches(0, end[0]):
             print(batches.records)
 
-A name is imported when it is first used: whoever asks for groups needs no Arrow.
+Names are imported at first use: group commands need no Arrow.
 """
 
 from __future__ import annotations

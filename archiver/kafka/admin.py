@@ -1,8 +1,4 @@
-"""Administers topics and consumer groups of a cluster, by librdkafka's admin client.
-
-`[kafka]` has librdkafka's option names, so its options are handed over as they are, without those that only our own
-fetches have.
-"""
+"""Administers topics and consumer groups by librdkafka's admin client."""
 
 from __future__ import annotations
 
@@ -57,8 +53,6 @@ _HAS_MEMBERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """A member of a group, and the partitions that it reads."""
-
     member_id: str
     instance_id: str | None
     client_id: str
@@ -68,7 +62,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group: its protocol (`classic` or `consumer`), its state, and who is in it."""
+    """`kind` is the protocol (`classic` or `consumer`)."""
 
     kind: str
     state: str
@@ -77,9 +71,8 @@ class GroupDescription:
 
 
 class ClusterAdmin:
-    """Asks about topics and groups of one cluster, and changes them. Use it as a context manager.
+    """Queries and changes one cluster. `options` have librdkafka's names. A context manager.
 
-    `options` have librdkafka's names.
     Raises ConfigError for wrong options, AccessDenied, BrokerUnavailable, UnknownTopic, and SourceError for the rest.
     """
 
@@ -103,7 +96,6 @@ class ClusterAdmin:
         self._client.__exit__(*error)
 
     def topic_settings(self, topic: str) -> dict[str, str]:
-        """Return the settings of a topic (max.message.bytes, …), defaults included."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         found = self._answer(
             lambda: self._client.describe_configs([resource], request_timeout=self._seconds)[resource],
@@ -113,7 +105,7 @@ class ClusterAdmin:
         return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
 
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Create a topic with as many copies as the cluster makes by default. Does nothing if it is there."""
+        """Use the cluster's default replication. Does nothing if the topic exists."""
         new = NewTopic(topic, num_partitions=partitions, replication_factor=_DEFAULT_COPIES, config=dict(settings))
         try:
             self._answer(
@@ -130,7 +122,6 @@ class ClusterAdmin:
             raise
 
     def groups(self) -> tuple[str, ...]:
-        """Return the names of all consumer groups that the principal may see, in order."""
         found = self._answer(
             lambda: self._client.list_consumer_groups(request_timeout=self._seconds), "DESCRIBE on the cluster"
         )
@@ -139,7 +130,6 @@ class ClusterAdmin:
         return tuple(sorted(each.group_id for each in found.valid))
 
     def is_active(self, group: str) -> bool:
-        """Whether the group has members now. Then only they may commit its offsets."""
         found = self._answer(
             lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
             "DESCRIBE on the group",
@@ -148,7 +138,7 @@ class ClusterAdmin:
         return found.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Describe a group and its members. One that isn't there is `Dead`."""
+        """Return a `Dead` group if there is none of this name."""
         found = self._answer(
             lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
             "DESCRIBE on the group",
@@ -172,12 +162,10 @@ class ClusterAdmin:
         )
 
     def check_inactive(self, group: str) -> None:
-        """Raise SourceError while a group has members."""
         if self.is_active(group):
             raise SourceError(_HAS_MEMBERS, group=group)
 
     def delete_group(self, group: str) -> None:
-        """Delete a group that has no members, with its offsets."""
         self._answer(
             lambda: self._client.delete_consumer_groups([group], request_timeout=self._seconds)[group],
             "DELETE on the group",
@@ -185,11 +173,10 @@ class ClusterAdmin:
         )
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
-        """Commit offsets for a group that has no members now."""
         self.commit_all(group, {topic: offsets}, topic=topic)
 
     def commit_all(self, group: str, offsets: Mapping[str, Mapping[int, CommittedOffset]], **where: str) -> None:
-        """Commit offsets of several topics in one request, for a group that has no members now."""
+        """Commit in one request. The group must have no members."""
         places = [
             TopicPartition(topic, partition, each.offset, each.metadata)
             for topic, partitions in sorted(offsets.items())
@@ -210,7 +197,7 @@ class ClusterAdmin:
     def _answer(
         self, ask: Any, right: str, *, errors: Callable[[Any], Mapping[int, Any]] = lambda _: {}, **where: Any
     ) -> Any:
-        """Ask until the answer has no error that passes, neither of its own nor of a partition (`errors`)."""
+        """Send a request until the answer has no transient error, in it or in a partition (`errors`)."""
         deadline = time.monotonic() + self._seconds
         while True:
             at = where
@@ -245,5 +232,4 @@ class ClusterAdmin:
 
 
 def _state(found: ConsumerGroupState) -> str:
-    """A state in Kafka's words."""
     return _STATES.get(found, found.name.capitalize())

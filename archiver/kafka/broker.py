@@ -1,7 +1,6 @@
-"""Questions to the brokers of a cluster: which topics exist, who leads their partitions, where logs begin and end.
+"""Queries brokers: topics, leaders, offsets.
 
-The client finds the leaders and follows them when they move. It retries transient errors for up to twice
-`socket.timeout.ms`.
+Follows leaders that move. Retries transient errors for up to twice `socket.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ __all__ = ["At", "BrokerClient", "EpochEnd", "PartitionDescription", "TopicDescr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEnd:
-    """Where a leader epoch ends in the leader's log: the offset after the epoch's last record.
+    """The offset after an epoch's last record in the leader's log.
 
-    `leader_epoch` is the epoch asked for, or the latest earlier one that the leader knows. If records from `end_offset`
-    on, or of a later epoch, are archived, the archive may have diverged from the leader's log.
+    `leader_epoch` is the requested or an earlier one. If later records are archived, the logs may have diverged.
     """
 
     leader_epoch: int
@@ -42,11 +40,10 @@ class EpochEnd:
 
 
 class BrokerClient:
-    """A client that asks the brokers of one cluster. Use it as a context manager, or close it.
+    """A client of one cluster, by librdkafka's options. A context manager.
 
-    `options` have librdkafka's names; a wrong one raises `ConfigError` here. The client connects when it asks its first
-    question. If no broker answers, that raises `BrokerUnavailable`, which names the addresses. Questions about topics
-    raise `UnknownTopic`, `AccessDenied` and `LeaderUnavailable`, which name the topic.
+    Raises ConfigError, and later BrokerUnavailable. Requests about topics raise UnknownTopic, AccessDenied and
+    LeaderUnavailable.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -67,40 +64,35 @@ class BrokerClient:
         self._cluster.close()
 
     def cluster_id(self) -> str:
-        """The id of the cluster."""
         return with_retries(self.options, lambda: str(self._cluster.metadata(()).cluster_id))
 
     def requests(self) -> frozenset[int]:
-        """The keys of the requests that a broker has."""
         response = with_retries(self.options, lambda: self._cluster.ask_any(_api_versions))
         return frozenset(int(api.api_key) for api in response.api_keys)
 
     def topics(self) -> tuple[str, ...]:
-        """The names of all topics that the principal may see, in order. Kafka's internal topics are left out."""
+        """Return visible topics in order, without Kafka's internal ones."""
         response = with_retries(self.options, lambda: self._cluster.metadata(None))
         return tuple(sorted(topic.name for topic in response.topics if not topic.is_internal))
 
     def describe(self, topics: Iterable[str]) -> dict[str, TopicDescription]:
-        """Describe topics as they are now: ids, partitions and leaders."""
         named = tuple(topics)
         self.refresh(named)
         return {topic: self.described(topic) for topic in named}
 
     def refresh(self, topics: Iterable[str]) -> None:
-        """Ask for all topics in one request. If a topic has an error, `described` raises it later."""
+        """Refresh descriptions in one request. A topic's error is raised by `described`."""
         if named := tuple(topics):
             with_retries(self.options, lambda: self.leaders.refresh(named), topics=named)
 
     def described(self, topic: str) -> TopicDescription:
-        """The last known description of a topic. Asks the brokers only if there is none."""
+        """Return the cached description, or request it."""
         return with_retries(self.options, lambda: self.leaders.topic(topic), topic=topic)
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: At | int) -> dict[int, int]:
-        """The offset at which each partition's log begins or ends, or its first one at or after a time.
+        """Return the offset of each partition at one end of its log, or since a time (ms).
 
-        `at` says which. "latest_stable" is the end of the committed records: the records of open transactions come
-        after it. A number is a time in ms since 1970. If all records are older than this time, the answer is the same
-        as for "latest_stable".
+        "latest_stable" is the end of the committed records, also the answer if all records are older than the time.
         """
         answers = self.ask_leaders(
             topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
@@ -113,15 +105,15 @@ class BrokerClient:
         return offsets
 
     def list_offsets_at_once(self, asked: Mapping[str, Iterable[int]], at: At) -> dict[str, dict[int, int]]:
-        """Like `list_offsets`, for the partitions of many topics. Topics are left out as `ask_at_once` does."""
+        """As `list_offsets`, for many topics. Omits topics as `ask_at_once` does."""
         answers = self.ask_at_once(asked, offsets_request(at, self._epoch, self.options.request_timeout), _place_of)
         found = {topic: {each: int(one.offset) for each, one in those.items()} for topic, those in answers.items()}
         return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
-        """Where the partitions' given leader epochs end. A partition is left out if its leader doesn't say.
+        """Return the ends of these leader epochs, by partition.
 
-        `epochs` maps partitions to leader epochs. All are left out if the broker doesn't have this request.
+        Partitions without an answer are left out; all of them if brokers lack the request.
         """
         if self.lacks_epochs:
             return {}
@@ -135,20 +127,20 @@ class BrokerClient:
         return _epoch_ends(answers)
 
     def end_of_epoch_at_once(self, asked: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, EpochEnd]]:
-        """Like `end_of_epoch`, for the partitions of many topics. Topics are left out as `ask_at_once` does."""
+        """As `end_of_epoch`, for many topics. Omits topics as `ask_at_once` does."""
         if self.lacks_epochs:
             return {topic: {} for topic in asked}
         answers = self.ask_at_once(asked, epochs_request(asked, self._epoch), _partition_of)
         return {topic: _epoch_ends(those) for topic, those in answers.items()}
 
     def current_epoch(self, topic: str, partition: int) -> int:
-        """The epoch in which the partition's leader leads. -1 if the brokers don't say."""
+        """Return the leader's current epoch, or -1 if unknown."""
         return with_retries(self.options, lambda: self._epoch(topic, partition), topic=topic, partition=partition)
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
-        """The leader epoch of the record right before `offset` in the leader's log. It is `since` or a later one.
+        """Return the epoch of the record before `offset`, `since` or a later one.
 
-        None if the leader's log ends before the offset, or the leader doesn't say in which epoch it leads.
+        None if the leader's log ends before the offset, or its epoch is unknown.
         """
         low, high = since, self._epoch(topic, partition)
         found: EpochEnd | None = None
@@ -162,10 +154,7 @@ class BrokerClient:
         return found
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether the topic's cleanup.policy has `compact`. None if the brokers don't say.
-
-        The principal may lack DESCRIBE_CONFIGS on the topic.
-        """
+        """Whether cleanup.policy has `compact`. None if unknown, e.g. without DESCRIBE_CONFIGS."""
         about = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[_CLEANUP_POLICY]
         )
@@ -183,10 +172,7 @@ class BrokerClient:
         return "compact" in values[0] if values and values[0] is not None else None
 
     def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The bytes that the partitions' logs take on their leaders' disks. Use them for estimates only.
-
-        A partition is left out if its leader doesn't tell: the principal may lack DESCRIBE on the cluster.
-        """
+        """Return bytes on disk, for estimates. Partitions are left out without DESCRIBE on the cluster."""
         by_leader = defaultdict[int, list[int]](list)
         for partition, described in self.describe([topic])[topic].partitions.items():
             if described.leader is not None:
@@ -209,9 +195,9 @@ class BrokerClient:
     def ask_leaders(
         self, topic: str, partitions: Iterable[int], request: RequestOf, number_of: Callable[[Any], int]
     ) -> dict[int, Any]:
-        """Ask each leader once about all its partitions, and retry those that failed. Returns answers by partition.
+        """Send each leader one request for its partitions, and retry failed ones. Returns answers by partition.
 
-        `request` makes a request about some of the partitions. `number_of` gives the partition of an answer.
+        `request` builds a request for some of the partitions; `number_of` returns an answer's partition.
         """
         left, found = set(partitions), dict[int, Any]()
 
@@ -233,10 +219,10 @@ class BrokerClient:
     def ask_at_once(
         self, asked: Mapping[str, Iterable[int]], request: RequestOf, number_of: Callable[[Any], int]
     ) -> dict[str, dict[int, Any]]:
-        """Ask each leader once about the partitions of many topics, without retries. Returns answers for whole topics.
+        """Send each leader one request for many topics, without retries.
 
-        A topic is left out if one of its partitions has no leader or no answer. Ask about it alone then: `ask_leaders`
-        retries, or raises its error. So one topic's error never affects another topic.
+        Incomplete topics are left out: `ask_leaders` retries them, or raises their errors, so topics never affect each
+        other.
         """
         wanted = {topic: set(partitions) for topic, partitions in asked.items()}
         found: dict[str, dict[int, Any]] = {topic: {} for topic in wanted}
@@ -256,7 +242,6 @@ class BrokerClient:
         return {topic: answers for topic, answers in found.items() if answers.keys() == wanted[topic]}
 
     def _by_leader(self, wanted: Mapping[str, set[int]]) -> dict[int, dict[str, list[int]]]:
-        """The partitions that each broker leads. A topic is left out if one of its partitions has no leader."""
         by_leader = defaultdict[int, dict[str, list[int]]](dict)
         for topic, partitions in wanted.items():
             try:
@@ -268,19 +253,16 @@ class BrokerClient:
         return by_leader
 
     def _epoch(self, topic: str, partition: int) -> int:
-        """The leader epoch that requests name. A broker that no longer leads in this epoch refuses to answer."""
         return self.leaders.leader(topic, partition)[1]
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
-        """Send a request that `request` makes to any broker. One attempt; raises the protocol library's errors."""
+        """Send one attempt to any broker. Raises the protocol library's errors."""
         return self._cluster.ask_any(request)
 
     def ask(self, node: int, request: Any) -> Any:
-        """Send a request to one broker. One attempt; raises the protocol library's errors."""
         return self._cluster.ask(request, node)
 
     def ask_every_broker(self, request: Any) -> list[Any]:
-        """Ask each broker once. Returns the answers; brokers that fail are left out."""
         answers: list[Any] = []
         for node in self._cluster.nodes():
             try:

@@ -1,7 +1,7 @@
-"""Connections to the brokers of one cluster. Sends one request to a given broker, or to any, and returns the response.
+"""Connections to the brokers of one cluster, without threads.
 
-The calling thread does the work; there are no threads of its own. Each call is one attempt, with one exception: to find
-the cluster, it tries all bootstrap addresses until one answers or `socket.connection.setup.timeout.ms` is over.
+Each call is one attempt; only finding the cluster tries all bootstrap addresses, until
+`socket.connection.setup.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ for _name in ("kafka.protocol.parser", "kafka.net.connection"):
 
 
 class Cluster:
-    """The connections to one cluster, and its brokers as last described. Close it when done.
-
-    Calls from several threads wait for each other.
-    """
+    """The connections to one cluster. Calls from several threads are serialized."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self.options = options
@@ -55,25 +52,19 @@ class Cluster:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close all connections."""
         with self._lock:
             self._manager.close()
             self._net.close()
 
     def address(self, node: int | str) -> str:
-        """The address of a broker: the one it advertises, or the one in the options."""
         broker = self._manager.cluster.broker_metadata(node)
         return f"{broker.host}:{broker.port}" if broker is not None else f"broker {node}"
 
     def nodes(self) -> tuple[int, ...]:
-        """The ids of the brokers, as last described."""
         return tuple(sorted(broker.node_id for broker in self._manager.cluster.brokers()))
 
     def ask(self, request: Any, node: int | str) -> Any:
-        """Send a request to a broker and return its response.
-
-        Raises the protocol library's errors, with the broker's address as a note.
-        """
+        """Send a request. Raises the protocol library's errors, with the broker's address as a note."""
         try:
             return self._run(request, node, self.options.connect_timeout)
         except KafkaError as error:
@@ -81,12 +72,11 @@ class Cluster:
             raise
 
     def disconnect(self, node: int | str) -> None:
-        """Close the connection to a broker. The next request to it makes a new one."""
         with self._lock:
             self._manager.close(node)
 
     def metadata(self, topics: tuple[str, ...] | None) -> Any:
-        """The metadata of topics (None: of all topics), from any broker. Raises `BrokerUnavailable`, `AccessDenied`."""
+        """Return the metadata of topics (None: all). Raises BrokerUnavailable, AccessDenied."""
 
         def request() -> Any:
             named = MetadataRequest.ALL_TOPICS
@@ -101,7 +91,7 @@ class Cluster:
         return response
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
-        """Send a request to any broker; `request` makes it. Raises `BrokerUnavailable`, `AccessDenied`."""
+        """Send a request to any broker. Raises BrokerUnavailable, AccessDenied."""
         brokers = self._manager.cluster.brokers()
         random.shuffle(brokers)
         for broker in brokers:
@@ -127,7 +117,7 @@ class Cluster:
                 except KafkaError as error:
                     self._give_up_unless_transient(error, broker.node_id)
                     address = self.address(broker.node_id)
-                    # The last attempt may fail only because time is up: then an earlier one tells more.
+                    # The last attempt may fail only because time is up: then an earlier one says more.
                     is_late = isinstance(error, KafkaTimeoutError) or time.monotonic() >= until
                     if address not in reasons or not is_late:
                         reasons[address] = str(error)
@@ -154,10 +144,9 @@ class Cluster:
         return response
 
     async def _connection(self, node: int | str, deadline: float, version: int | None) -> Any:
-        """A connection that is ready. `version` is the version of ApiVersions to begin a new one with.
+        """Return a ready connection. `version` is the version of ApiVersions to begin with.
 
-        Some brokers hang up at versions that they don't know (dpkp/kafka-python#2602): then an older version is sent
-        on a new connection, and remembered if it is answered.
+        Some brokers hang up at unknown versions (dpkp/kafka-python#2602): then an older one is tried.
         """
         await self._pause(node)
         timeout_ms = max(0.0, (deadline - time.monotonic()) * 1000)
@@ -179,14 +168,12 @@ class Cluster:
         return connection
 
     async def _pause(self, node: int | str) -> None:
-        """Wait for the broker's throttle time, or for the backoff after a failed connection."""
         wait = max(self._not_before.pop(node, 0) - time.monotonic(), self._manager.connection_delay(node))
         if wait > 0:
             await self._net.sleep(wait)
 
 
 def _older(connection: Any, version: int | None) -> int | None:
-    """The next older version of ApiVersions, if the broker hung up before it answered that request."""
     if connection.parser is None or connection.broker_version_data is not None:
         return None
     return next((older for older in _OLDER_API_VERSIONS if version is None or older < version), None)

@@ -1,8 +1,6 @@
-"""Fetches from one partition: raw batches as its leader has them on disk, or a range of offsets as columns.
+"""Fetches from one partition: raw batches, or a range of committed records as columns.
 
-Tasks make a fetcher themselves, from plain options. A range has committed records only: each response brings the
-broker's list of aborted transactions. Fetches follow the leader when it moves. If the log has lost records, a
-`DataLoss` names their range.
+Follows the leader when it moves. Lost records raise a `DataLoss` with their range.
 """
 
 from __future__ import annotations
@@ -43,9 +41,9 @@ _NO_TOPIC_ID: Final = UUID(int=0)
 def log_reader(
     brokers: BrokerClient, topic: str, topic_id: UUID | None, *, max_bytes: int | None = None
 ) -> Callable[[int, int, int], Iterator[DecodedBatches]]:
-    """A function that reads `(partition, start_offset, end_offset)` of a topic as decoded batches.
+    """Return a function that reads `(partition, start_offset, end_offset)` of a topic.
 
-    If a batch straddles the start offset, its records from there on are read too. A fetch takes about `max_bytes`.
+    Records of a batch that straddles the start are read from there on. A fetch takes about `max_bytes`.
     """
 
     def read(partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
@@ -56,12 +54,9 @@ def log_reader(
 
 
 class PartitionFetcher:
-    """Fetches from one partition.
+    """Fetches from one partition, by librdkafka's options or by a client, which `close` closes too.
 
-    `options` have librdkafka's names; then use the fetcher as a context manager, or close it. It also takes a client
-    instead. Closing the fetcher closes that too, so don't close it if others use the client. With `topic_id`, it
-    refuses a topic that was deleted and created again under the name. Raises what `BrokerClient` raises, and also
-    `DataLoss`.
+    With `topic_id`, refuses a recreated topic. Raises what `BrokerClient` raises, and `DataLoss`.
     """
 
     def __init__(
@@ -86,13 +81,11 @@ class PartitionFetcher:
     def fetch(
         self, offset: int, *, max_bytes: int | None = None, committed: bool = True, last_epoch: int = _UNKNOWN
     ) -> Fetched:
-        """Fetch batches, beginning with the one that holds `offset`. A part of another batch may come at the end.
+        """Fetch from the batch that holds `offset`. The last batch may be truncated.
 
-        The data has about `max_bytes` (default: `fetch.max.bytes`), but at least one batch. It is empty if nothing came
-        within `fetch.wait.max.ms`. With `committed=False`, records of open transactions come too.
-
-        `last_epoch` is the leader epoch of the record before `offset`. If the leader's log has another history, the
-        response says so (`Fetched.epoch_end`) and has no data.
+        Returns at least one batch of about `max_bytes` (default: `fetch.max.bytes`); nothing after `fetch.wait.max.ms`.
+        `committed=False` includes open transactions. `last_epoch` is of the record before `offset`: if the log
+        diverged, the answer has `Fetched.epoch_end`.
         """
         size = self._options.fetch_bytes if max_bytes is None else max_bytes
         isolation = _READ_COMMITTED if committed else _READ_UNCOMMITTED
@@ -114,18 +107,14 @@ class PartitionFetcher:
         limits: DecodeLimits | None = None,
         last_epoch: int = _UNKNOWN,
     ) -> Iterator[DecodedBatches]:
-        """Fetch and decode the batches of the range [start_offset, end_offset), in pieces without gaps between them.
+        """Fetch and decode the range [start_offset, end_offset), in adjacent pieces.
 
-        A range owns the batches whose base offset lies in it. With `cut_head`, it also has the records from
-        `start_offset` on of a batch that straddles its start.
+        A range owns the batches whose base offset lies in it; with `cut_head` also the rest of a batch that straddles
+        its start. There is at least one piece, maybe without records; the last is `complete`. Memory holds two fetches
+        of about `max_bytes`, and one piece's columns.
 
-        There is at least one piece; it may have no records. The range really starts at the `start_offset` of the first
-        piece and ends at the `next_offset` of the last one, which is `complete`. One thread fetches the next piece
-        while the caller uses this one: memory holds two fetches of about `max_bytes`, and the columns of one piece.
-
-        Each fetch names the leader epoch of the records before it, the first one `last_epoch`. Raises `LogTruncated` if
-        the leader's log is no longer the one that was read so far. A corrupt batch is fetched `FETCHES` times, the last
-        time on a new connection, before `CorruptBatch` is raised.
+        Raises `LogTruncated` if the log has diverged since `last_epoch`, and `CorruptBatch` after `FETCHES` fetches,
+        the last on a new connection.
         """
         from archiver.kafka.range_reader import read_range
         from archiver.wire import DecodeLimits
@@ -161,7 +150,6 @@ class PartitionFetcher:
                 return
 
     def reconnect(self) -> None:
-        """Have the next fetch make a new connection to the leader."""
         with_retries(
             self._options,
             lambda: self._broker.leaders.disconnect(self._topic, self._partition),
@@ -170,21 +158,20 @@ class PartitionFetcher:
         )
 
     def fetch_from(self, replica: int, offset: int, *, max_bytes: int) -> bytes:
-        """Fetch committed batches from a replica. One attempt. Raises the protocol library's errors."""
+        """Fetch committed batches from a replica, once. Raises the protocol library's errors."""
         leaders = self._broker.leaders
         _, epoch = leaders.leader(self._topic, self._partition)
         answer = self._of_replica(replica, self._request(offset, max_bytes, _READ_COMMITTED, epoch, _UNKNOWN))
         return answer.records or b""
 
     def local_start(self) -> int | None:
-        """The first offset on the leader's disk: older records are in remote storage (KIP-405). None if unknown."""
+        """Return the first offset on the leader's disk (KIP-405: older ones are remote). None if unknown."""
         try:
             return self._broker.list_offsets(self._topic, [self._partition], "earliest_local")[self._partition]
         except SourceError:
             return None
 
     def other_replicas(self) -> tuple[int, ...]:
-        """The brokers that have the partition, without its leader."""
         described = self._broker.described(self._topic).partitions[self._partition]
         return tuple(replica for replica in described.replicas if replica != described.leader)
 
@@ -226,10 +213,9 @@ class PartitionFetcher:
         )
 
     def _of_replica(self, replica: int, request: Any) -> Any:
-        """The answer of the replica from which the leader wants consumers to read. Only its records are used.
+        """Return the answer of the leader's preferred replica; only its records are used.
 
-        The state of the log comes from the leader. A replica may lag behind it: offsets that the replica doesn't have
-        yet are no loss, and the fetch is retried.
+        Offsets that it lacks are retried: replicas lag.
         """
         leaders = self._broker.leaders
         try:
@@ -247,10 +233,7 @@ class PartitionFetcher:
         return answer
 
     def _name_loss(self, offset: int) -> None:
-        """Raise the `DataLoss` that names the range which the log has lost.
-
-        Raises nothing if the log has the offset after all: a new leader may have been catching up.
-        """
+        """Raise the `DataLoss` for the lost range. Returns if a new leader has the offset after all."""
         ask = (self._topic, (self._partition,))
         log_start = self._broker.list_offsets(*ask, "earliest")[self._partition]
         if offset < log_start:

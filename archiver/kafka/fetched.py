@@ -1,4 +1,4 @@
-"""What a leader answers to a fetch."""
+"""The answer to a fetch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from archiver.wire.transactions import AbortedTransaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A leader's answer to a fetch: raw batches, and the state of its log at that time.
+    """Raw batches, and the state of the leader's log.
 
-    `high_watermark` and `last_stable_offset` are the offsets after the last replicated and the last committed record.
-    `epoch_end` is set, without any data, if the log has diverged: the epoch of the record before the fetch offset ends
-    earlier in the leader's log.
+    Offsets are exclusive ends. `epoch_end` is set, without data, if the previous record's epoch ends earlier in the
+    leader's log.
     """
 
     data: bytes

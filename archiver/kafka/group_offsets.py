@@ -1,6 +1,6 @@
-"""The offsets that consumer groups have committed, asked of the group's coordinator by our own client.
+"""Committed offsets of consumer groups.
 
-librdkafka's admin client can't be asked: it crashes the process where a coordinator has just moved.
+Not by librdkafka's admin client, which crashes after a coordinator moves.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ _FETCH_OF_ONE_GROUP: Final = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedOffset:
-    """The offset that a consumer group goes on at in a partition, and the text that was committed with it."""
-
     offset: int
     metadata: str = ""
 
@@ -33,9 +31,9 @@ class CommittedOffset:
 def committed_offsets(
     brokers: BrokerClient, group: str, topic: str, partitions: Iterable[int]
 ) -> dict[int, CommittedOffset]:
-    """Return the offsets that a group has committed for these partitions; those without one are left out.
+    """Return committed offsets by partition, if any, after open transactions have ended.
 
-    Offsets of open transactions are waited for. Raises what BrokerClient raises, also for errors of single partitions.
+    Raises what BrokerClient raises, also for single partitions.
     """
     wanted = sorted(set(partitions))
     if not wanted:
@@ -60,7 +58,7 @@ def committed_offsets(
 
 
 def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[int, CommittedOffset]]:
-    """Return all offsets that a group has committed, by topic and partition. Raises what BrokerClient raises."""
+    """Return all committed offsets of a group. Raises what BrokerClient raises."""
 
     def attempt() -> Any:
         try:
@@ -85,13 +83,12 @@ def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[
 
 
 def _answer(brokers: BrokerClient, group: str, topics: Any) -> Any:
-    """Ask the coordinator once."""
     coordinator = brokers.ask_any(lambda: FindCoordinatorRequest(key=group, key_type=_GROUPS, max_version=_FIND_BY_KEY))
     _check(coordinator.error_code)
     request = OffsetFetchRequest(
         group_id=group,
         topics=topics,
-        require_stable=True,  # brokers before 2.5 aren't told
+        require_stable=True,  # brokers before 2.5 don't have the field
         max_version=_FETCH_OF_ONE_GROUP,
     )
     answer = brokers.ask(coordinator.node_id, request)
@@ -100,7 +97,6 @@ def _answer(brokers: BrokerClient, group: str, topics: Any) -> Any:
 
 
 def _asked(brokers: BrokerClient, group: str, topic: str, partitions: list[int]) -> dict[int, CommittedOffset]:
-    """Ask the coordinator once about partitions of a topic."""
     about = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)
     answer = _answer(brokers, group, [about])
     found: dict[int, Any] = {

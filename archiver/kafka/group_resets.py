@@ -1,4 +1,4 @@
-"""Where a group shall go on, by offset, by time, or relative to where it is."""
+"""Resets of a group's offsets: to an offset, to a time, or relative."""
 
 from __future__ import annotations
 
@@ -16,44 +16,36 @@ _Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class ToEarliest:
-    """To the first record that can be read."""
+class ToEarliest: ...
 
 
 @dataclass(frozen=True, slots=True)
-class ToLatest:
-    """To the end."""
+class ToLatest: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """To this offset."""
-
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToTime:
-    """To the first record at or after a time (ms since 1970); to the end if all are older."""
+    """In ms since 1970; the end if all records are older."""
 
     milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy:
-    """So many offsets further; back if it is negative."""
-
     offsets: int
 
 
 ResetTo: TypeAlias = ToEarliest | ToLatest | ToOffset | ToTime | ShiftBy
-"""Where a group shall go on. What lies outside of a partition's log becomes its nearest end."""
+"""The new offset of a group. An offset outside of a partition's log becomes its nearest end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Where a group goes on in a partition, and where it was before."""
-
     topic: str
     partition: int
     before: int | None
@@ -63,7 +55,7 @@ class Move:
 def planned_moves(
     brokers: BrokerClient, to: ResetTo, places: Places, before: Mapping[str, Mapping[int, CommittedOffset]]
 ) -> tuple[Move, ...]:
-    """Say where a group that has committed `before` goes on in these partitions. Raises what BrokerClient raises."""
+    """Return the moves of a group that has committed `before`. Raises what BrokerClient raises."""
     known = {topic: {each: one.offset for each, one in offsets.items()} for topic, offsets in before.items()}
     if isinstance(to, ShiftBy):
         _check_known(places, known)

@@ -1,4 +1,4 @@
-"""Consumer groups of a cluster: who is in them, how far each has come, and where it shall go on."""
+"""Consumer groups: members, progress and resets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archiver.kafka.group_resets import Move, Places, ResetTo, planned_moves
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a group has come in a partition. What isn't known is None."""
+    """A group's progress in a partition. Unknown values are None."""
 
     topic: str
     partition: int
@@ -25,14 +25,11 @@ class Progress:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets the group has yet to read."""
         return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A group with its members and its offsets. `kind` is its protocol."""
-
     group: str
     kind: str
     state: str
@@ -42,10 +39,9 @@ class Described:
 
 
 class ConsumerGroups:
-    """The groups of one cluster. Use it as a context manager. Raises what ClusterAdmin and BrokerClient raise."""
+    """The groups of one cluster. Raises what ClusterAdmin and BrokerClient raise."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        """`options` have librdkafka's names."""
         self._admin = ClusterAdmin(options)
         self._brokers = BrokerClient(options)
 
@@ -57,7 +53,7 @@ class ConsumerGroups:
         self._admin.__exit__(*error)
 
     def describe(self, names: Iterable[str] | None = None) -> tuple[Described, ...]:
-        """Describe groups, or all. SourceError for one that isn't there."""
+        """Raise SourceError for an unknown group. None: all groups."""
         known = self._admin.groups()
         wanted = known if names is None else tuple(dict.fromkeys(names))
         if missing := [each for each in wanted if each not in known]:
@@ -67,12 +63,12 @@ class ConsumerGroups:
     def planned_reset(
         self, group: str, to: ResetTo, *, topics: Collection[str] = (), partitions: Collection[int] = ()
     ) -> tuple[Move, ...]:
-        """Say where a group would go on: where it has offsets, or in the given topics or some of their partitions."""
+        """Plan resets of committed partitions, or of the given topics or partitions."""
         before = every_committed_offset(self._brokers, group)
         return planned_moves(self._brokers, to, self._places(group, before, topics, partitions), before)
 
     def reset(self, group: str, moves: Iterable[Move]) -> None:
-        """Let a group go on elsewhere, everywhere at once. SourceError while it has members."""
+        """Commit all moves at once. Raises SourceError for an active group."""
         self._admin.check_inactive(group)
         offsets: dict[str, dict[int, CommittedOffset]] = {}
         for each in moves:
@@ -80,12 +76,11 @@ class ConsumerGroups:
         self._admin.commit_all(group, offsets)
 
     def delete(self, group: str) -> None:
-        """Forget a group's offsets. SourceError while it has members, and for one that isn't there."""
+        """Raise SourceError for an active or unknown group."""
         self._admin.check_inactive(group)
         self._admin.delete_group(group)
 
     def check_deletable(self, group: str) -> None:
-        """Raise what `delete` would."""
         self.describe([group])
         self._admin.check_inactive(group)
 
@@ -118,7 +113,6 @@ class ConsumerGroups:
         )
 
     def _places(self, group: str, before: Places, topics: Collection[str], partitions: Collection[int]) -> Places:
-        """The partitions that are meant: those with offsets, or the given ones of the given topics."""
         if not topics and not before:
             raise ConfigError("the group has no offsets: name the topics with --topic", group=group)
         if not topics:

@@ -1,4 +1,4 @@
-"""Requests that only the leader of a partition answers. One request asks about many topics."""
+"""Requests to partition leaders, for many topics at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE: Final = -1
 """The offset in an answer if the leader has none."""
 
 PARTITIONS_AT_ONCE: Final = 2_000
-"""A request is full after so many partitions. The last topic in it may bring it above."""
+"""A request is full after this many partitions. The last topic in it may bring it above."""
 
 _CONSUMER: Final = -1
 _EARLIEST: Final = -2
@@ -31,7 +31,6 @@ _READ_COMMITTED: Final = 1
 
 
 def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> RequestOf:
-    """Requests for the offsets where logs begin or end, or the first ones at or after a time in ms since 1970."""
     match at:
         case "earliest":
             timestamp, isolation = _EARLIEST, _READ_COMMITTED
@@ -60,7 +59,7 @@ def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> Request
 
 
 def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -> RequestOf:
-    """Requests for the ends of leader epochs. `epochs` has them by topic and partition."""
+    """`epochs` are by topic and partition."""
     about = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     part = about.OffsetForLeaderPartition
 
@@ -79,7 +78,7 @@ def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -
 
 
 def portions(led: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Sequence[int]]]:
-    """Split the partitions that a broker leads into requests of a limited size. No topic is split."""
+    """Split a broker's partitions into requests. No topic is split."""
     some, count = dict[str, Sequence[int]](), 0
     for topic, partitions in led.items():
         some[topic] = partitions
@@ -92,6 +91,5 @@ def portions(led: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Sequence[in
 
 
 def named(response: Any) -> Iterator[tuple[str, Sequence[Any]]]:
-    """The topics of a response with the answers about their partitions. The topic's field is `name` or `topic`."""
     for about in response.topics:
         yield str(about.topic if hasattr(about, "topic") else about.name), about.partitions

@@ -1,4 +1,4 @@
-"""The leaders of partitions, cached until a broker says that one has moved."""
+"""The leaders of partitions, cached until a broker reports a move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """A partition's leader by broker id (None: it has none now), its epoch (-1: not known), and all replicas."""
+    """`leader` is None without a leader, `leader_epoch` -1 if unknown."""
 
     leader: int | None
     leader_epoch: int
@@ -27,16 +27,13 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDescription:
-    """A topic's id and its partitions by number. The id is None if the broker is older than 2.8."""
+    """`topic_id` is None if the broker is older than 2.8."""
 
     topic_id: UUID | None
     partitions: Mapping[int, PartitionDescription]
 
     def beside(self, before: TopicDescription | None) -> TopicDescription:
-        """This description, but with each partition that `before` knows in a later leader epoch.
-
-        A broker that was cut off from the others describes old leaders.
-        """
+        """Replace partitions that `before` has in a later epoch: isolated brokers report old leaders."""
         if before is None or self.topic_id is None or before.topic_id != self.topic_id:
             return self
         newer = {
@@ -48,9 +45,9 @@ class TopicDescription:
 
 
 class Leaders:
-    """A cache of topic descriptions, and requests to the partitions' leaders. Raises the protocol library's errors.
+    """A cache of topics and leaders. Raises the protocol library's errors.
 
-    `fetches_by_name` says whether a broker was seen whose fetches name topics, instead of giving their ids.
+    `fetches_by_name`: a broker's fetches name topics instead of giving their ids.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -61,7 +58,6 @@ class Leaders:
         self._outdated: set[str] = set()
 
     def refresh(self, topics: Iterable[str]) -> None:
-        """Ask any broker to describe the topics, and cache the answers."""
         for topic in self._cluster.metadata(tuple(topics)).topics:
             found = _describe(topic)
             if isinstance(found, TopicDescription):
@@ -70,19 +66,18 @@ class Leaders:
             self._outdated.discard(topic.name)
 
     def forget(self, topic: str) -> None:
-        """Drop the topic from the cache: the next question about it refreshes it first."""
         self._known.pop(topic, None)
 
     def outdate(self, topic: str) -> None:
-        """Remember that what is known of the topic was asked for somebody else, earlier. It stays in the cache."""
+        """Mark the cached description as an earlier user's."""
         self._outdated.add(topic)
 
     def is_outdated(self, topic: str) -> bool:
-        """Whether nobody asked about the topic since it was outdated. By now its name may be another topic's."""
+        """Whether no request followed `outdate`: the name may be another topic's by now."""
         return topic in self._outdated
 
     def topic(self, name: str) -> TopicDescription:
-        """The topic as last described. An error of that description is raised once; the next call asks again."""
+        """Return the last description. Its error is raised once; the next call refreshes."""
         if name not in self._known:
             self.refresh((name,))
         found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
@@ -92,7 +87,6 @@ class Leaders:
         raise found
 
     def leader(self, topic: str, partition: int) -> tuple[int, int]:
-        """The id of the broker that leads the partition, and its leader epoch."""
         described = self.topic(topic).partitions.get(partition)
         if described is not None and described.leader is not None:
             return described.leader, described.leader_epoch
@@ -100,7 +94,7 @@ class Leaders:
         raise kafka.UnknownTopicOrPartitionError if described is None else kafka.LeaderNotAvailableError
 
     def ask(self, node: int, topic: str, request: Any) -> Any:
-        """Send a request about the topic to a broker. A transient error drops the topic from the cache."""
+        """Send a request. Transient errors drop the topic from the cache."""
         try:
             return self._cluster.ask(request, node)
         except kafka.KafkaError as error:
@@ -109,7 +103,6 @@ class Leaders:
             raise
 
     def disconnect(self, topic: str, partition: int) -> None:
-        """Close the connection to the partition's leader. The next request makes a new one."""
         self._cluster.disconnect(self.leader(topic, partition)[0])
 
     def check(self, topic: str, error_code: int) -> None:

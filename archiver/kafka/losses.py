@@ -1,8 +1,4 @@
-"""The `DataLoss` errors that planning and fetching share. Each says which records are lost, why, and what to do.
-
-`archiver.ingest.plan.ranges.check_continuity` decides before a fetch, `PartitionFetcher` during it. One more is made
-where it is found: in `range_reader`, if the log ends before the range does.
-"""
+"""The `DataLoss` errors of planning and fetching: lost records, cause and remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from archiver.errors import CorruptBatch, DataLoss
 
 
 def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> None:
-    """Raise DataLoss if the topic was deleted and created again: its offsets now belong to other records."""
+    """Raise DataLoss if the topic was recreated: its offsets now belong to other records."""
     if archived is not None and found is not None and archived != found:
         raise DataLoss(
             "The topic was deleted and created again since it was archived; archive the new one to a table of its own",
@@ -24,10 +20,7 @@ def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> 
 
 
 def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing: Sequence[str] = ()) -> DataLoss:
-    """The loss of the offsets [offset, log_start), which retention or somebody deleted from the log.
-
-    `missing` names files that were staged with these records and are gone from the object store.
-    """
+    """Return the error for [offset, log_start). `missing` are staged files that the store lost."""
     lost = f"[{offset}, {log_start})"
     if missing:
         return DataLoss(
@@ -49,7 +42,7 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
 
 
 def corrupt(error: CorruptBatch, *, next_offset: int) -> CorruptBatch:
-    """The error of a batch that stays corrupt, however often it is fetched. Records before `next_offset` are read."""
+    """Return the error. Records before `next_offset` are read."""
     return CorruptBatch(
         f"{error.message}. It is the same in three fetches, one of them on a new connection."
         " docs/missing-records.md says how to look for another copy, and how to continue after it",
@@ -59,7 +52,6 @@ def corrupt(error: CorruptBatch, *, next_offset: int) -> CorruptBatch:
 
 
 def unreadable(reason: str, topic: str, partition: int, *, offset: int) -> CorruptBatch:
-    """The error of the next offset to archive, if its leader can't give it in three fetches."""
     return CorruptBatch(
         f"The leader has the next offset and can't give it: {reason}, in three fetches, one of them on a new"
         " connection. docs/missing-records.md says how to look for another copy, and how to continue after it",
@@ -72,9 +64,9 @@ def unreadable(reason: str, topic: str, partition: int, *, offset: int) -> Corru
 def diverged(
     topic: str, partition: int, *, leader_epoch: int, epoch_end: int, offset: int, differs: str | None
 ) -> DataLoss:
-    """The divergence of [epoch_end, offset): these offsets are archived, and the log now has other records there.
+    """Return the error for archived offsets that have other records in the log.
 
-    `differs` says what a comparison of both found, if there was one.
+    `differs` is the result of a comparison, if any.
     """
     return DataLoss(
         "The log was cut back and written anew after it was archived (an unclean leader election): archive and topic "
@@ -89,7 +81,6 @@ def diverged(
 
 
 def too_short(topic: str, partition: int, *, log_end: int, offset: int) -> DataLoss:
-    """The loss of the log's end: it lies before `offset`, the one to archive next."""
     return DataLoss(
         "The log ends before the offset that comes next: it was cut back, or these are another cluster's brokers. "
         "Check bootstrap.servers in [kafka]; if the log was cut back, the partition stays stopped",

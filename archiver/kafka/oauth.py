@@ -1,6 +1,6 @@
-"""Tokens for SASL OAUTHBEARER, from an OpenID Connect endpoint by client credentials, like librdkafka's `oidc` method.
+"""OAUTHBEARER tokens from an OpenID Connect endpoint, like librdkafka's `oidc` method.
 
-A process has one provider for each endpoint and client. It uses a token until four fifths of its life are over.
+Cached per process until four fifths of their life are over.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ _SLOW_DOWN: Final = 429
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OidcClient:
-    """An OAuth client: its token endpoint, its credentials, and what it asks for.
-
-    `extensions` are `name=value,name=value`. `ca` is a file with the certificate authorities to trust.
-    """
+    """`extensions` are `name=value,name=value`; `ca` is a file of certificate authorities."""
 
     endpoint: str
     client_id: str
@@ -41,10 +38,9 @@ class OidcClient:
 
 
 class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. Threads may share it.
+    """A token provider for kafka-python. Thread-safe. No message shows a secret.
 
-    Raises the protocol library's errors: KafkaConnectionError if the endpoint doesn't answer,
-    SaslAuthenticationFailedError if it refuses or its answer has no token. No message shows a secret.
+    Raises KafkaConnectionError without an answer, SaslAuthenticationFailedError without a token.
     """
 
     def __init__(self, client: OidcClient) -> None:
@@ -55,7 +51,6 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
         self._use_until = 0.0
 
     def token(self) -> str:
-        """A valid token: the cached one, or a new one if that is too old."""
         with self._lock:
             if time.monotonic() >= self._use_until:
                 asked_at = time.monotonic()
@@ -64,7 +59,6 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
             return self._token
 
     def extensions(self) -> dict[str, str]:
-        """The SASL extensions that are sent with the token."""
         return parse_extensions(self._client.extensions or "")
 
     def _ask(self) -> tuple[str, float]:
@@ -96,12 +90,11 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 @cache
 def tokens_of(client: OidcClient) -> OidcTokens:
-    """The provider of this client's tokens, one for each process."""
     return OidcTokens(client)
 
 
 def parse_extensions(text: str) -> dict[str, str]:
-    """Parse `name=value,name=value` into values by name. Raises ValueError if it has another form."""
+    """Parse `name=value,name=value`. Raises ValueError for another form."""
     pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
     if any(not name or not equals for name, equals, _ in pairs):
         raise ValueError("write name=value,name=value")

@@ -1,4 +1,4 @@
-"""Open transactions, which hold a partition's last stable offset back, and their producers."""
+"""Open transactions, which hold back a partition's last stable offset."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from archiver.kafka.broker import BrokerClient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """An open transaction on one partition: its producer, and the first offset it wrote.
+    """An open transaction. `last_timestamp` (ms) is of the producer's last record in the partition.
 
-    `last_timestamp` is the time (ms) of the producer's last record in the partition. `transactional_id` is None if the
-    principal may not see it (it needs DESCRIBE on the transactional id).
+    `transactional_id` is None without DESCRIBE on it.
     """
 
     producer_id: int
@@ -30,9 +29,9 @@ class OpenTransaction:
 def open_transactions(
     brokers: BrokerClient, topic: str, partitions: Iterable[int]
 ) -> dict[int, tuple[OpenTransaction, ...]]:
-    """The open transactions of each partition, in order of their first offsets. Partitions without any are left out.
+    """Return open transactions by partition, in order of first offsets.
 
-    Empty if the brokers are too old to tell (before 2.8) or refuse: the answer is for people to read, so no error.
+    For people: empty if brokers refuse or are older than 2.8.
     """
     try:
         found = brokers.ask_leaders(topic, partitions, _request, _partition_of)

@@ -1,7 +1,6 @@
-"""The `[kafka]` options, under librdkafka's names: checked, and translated for the connection library.
+"""The `[kafka]` options by librdkafka's names, checked and translated.
 
-Options without an effect here are refused by name, not ignored: to drop an `ssl.*` line would be a security hole, and
-to drop a `group.id` would be a misunderstanding. No message and no `repr` shows a secret.
+Options without effect are refused: ignored `ssl.*` lines would be a security hole. Secrets are never shown.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 
 
 class KafkaOptions(BaseModel):
-    """Checked options of a connection. Times are in ms, sizes in bytes. They pickle, so that tasks can carry them."""
+    """Checked options, times in ms and sizes in bytes. Picklable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=False)
 
@@ -197,16 +196,14 @@ class KafkaOptions(BaseModel):
 
     @property
     def uses_sasl(self) -> bool:
-        """Whether connections authenticate by SASL."""
         return self.security_protocol.startswith("sasl")
 
     @property
     def uses_tls(self) -> bool:
-        """Whether connections are encrypted."""
         return self.security_protocol.endswith("ssl")
 
     def client_configuration(self) -> dict[str, Any]:
-        """The same options as kafka-python takes them. Raises `ConfigError` if a certificate or key can't be read."""
+        """Return kafka-python's options. Raises ConfigError if a certificate or key can't be read."""
         return {
             "bootstrap_servers": list(self.bootstrap_servers),
             "client_id": self.client_id,
@@ -227,7 +224,7 @@ class KafkaOptions(BaseModel):
         }
 
     def token_callback(self) -> CallbackTokens | None:
-        """The tokens of `sasl.token.provider`. Raises `ConfigError` if there is no such function."""
+        """Return the tokens of `sasl.token.provider`. Raises ConfigError for an unknown function."""
         return None if self.token_provider is None else callback_tokens(self.token_provider, self.oauth_extensions)
 
     def _tokens(self) -> OidcTokens | CallbackTokens | None:
@@ -259,7 +256,7 @@ class KafkaOptions(BaseModel):
 
 
 def parse_kafka_options(options: Mapping[str, str]) -> KafkaOptions:
-    """Check options under librdkafka's names. Raises a `ConfigError` that names all that are wrong or not supported."""
+    """Check options. Raises a ConfigError that names all wrong or unsupported ones."""
     plain = dict(options)
     for alias, name in _ALIASES.items():
         if alias in plain:

@@ -1,4 +1,4 @@
-"""Errors of Kafka's protocol: which ones are worth a retry, how to retry them, and what they tell the user."""
+"""Errors of Kafka's protocol: retries, and explanations for users."""
 
 from __future__ import annotations
 
@@ -50,12 +50,10 @@ _TRANSIENT_TOO: Final = (
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment, at this broker or another one."""
     return isinstance(error, kafka.KafkaError) and (error.retriable or isinstance(error, _TRANSIENT_TOO))
 
 
 def refuses_credentials(error: BaseException) -> bool:
-    """Whether the broker refused our credentials. Every other broker would refuse them too."""
     return isinstance(error, _CREDENTIALS)
 
 
@@ -69,10 +67,7 @@ def _refusal(error: kafka.KafkaError) -> str:
 
 
 def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
-    """Turn an error of the protocol into one of `archiver.errors`, which says what to do.
-
-    `where` becomes its context. The notes of `error` name the brokers that it came from.
-    """
+    """Convert to an ArchiverError with the context `where`. Notes of `error` name the brokers."""
     kind: type[ArchiverError]
     match error:
         case kafka.AuthorizationError():
@@ -108,10 +103,9 @@ def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
 
 
 def with_retries(options: KafkaOptions, attempt: Callable[[], Answer], **where: Any) -> Answer:
-    """Repeat `attempt` while its errors are transient, for up to twice `socket.timeout.ms`.
+    """Retry `attempt` for up to twice `socket.timeout.ms`: one request may take all of it.
 
-    Twice, because a single request may take the whole timeout. Raises what `explain` makes of the last error, with
-    `where` as its context.
+    Raises what `explain` makes of the last error.
     """
     retrying = Retrying(
         retry=retry_if_exception(is_transient),

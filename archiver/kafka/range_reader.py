@@ -1,8 +1,6 @@
-"""Reads a range of offsets from any source of raw batches. Fetches the next piece while the caller uses this one.
+"""Reads a range of offsets, and fetches the next piece ahead.
 
-The range is over when its end offset is reached, or when a batch begins at or after it. After compaction the log may
-hold no further batch of the range. An empty fetch alone doesn't prove that: brokers return nothing for other reasons,
-too.
+A range ends at its end offset, or before a later batch, as compaction may remove the rest. Empty fetches prove nothing.
 """
 
 from __future__ import annotations
@@ -28,20 +26,17 @@ _FAR: Final = (1 << 63) - 1
 
 
 class Source(Protocol):
-    """A source of raw batches. With `peek`, it returns the first batch only, of an open transaction too."""
+    """A source of raw batches. `peek` returns only the first batch, of an open transaction too."""
 
     def __call__(self, offset: int, *, peek: bool, last_epoch: int) -> Fetched:
-        """Fetch batches from `offset` on. Empty if the log has nothing more for now.
-
-        `last_epoch` is the leader epoch of the record right before the offset, -1 if it isn't known.
-        """
+        """Return nothing at the end of the log. `last_epoch` is of the record before the offset, -1 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    """A fetch that holds a whole batch, or shows that none is left.
+    """A fetch with a whole batch, or the proof that none is left.
 
-    `next_offset` comes after its whole batches. `last` says that nothing of the range follows.
+    `next_offset` comes after its whole batches. `last`: nothing of the range follows.
     """
 
     fetched: Fetched
@@ -61,11 +56,10 @@ def read_range(
     where: Mapping[str, Any],
     last_epoch: int = -1,
 ) -> Iterator[DecodedBatches]:
-    """Fetch and decode the batches of [start_offset, end_offset); see `PartitionFetcher.batches`.
+    """Fetch and decode [start_offset, end_offset).
 
-    `stall_seconds` is how long the source may return nothing. `where` becomes the context of errors. Raises what the
-    source raises, and `CorruptBatch`. Raises `DataLoss` if the log ends before the range does, `LogTruncated` if the
-    log is no longer the one that was read so far, and `LeaderSilent` if the source returns nothing for too long.
+    Raises what the source raises, `CorruptBatch`, `DataLoss` if the log ends before the range, `LogTruncated` if it
+    diverged, and `LeaderSilent` after `stall_seconds` without data.
     """
     if start_offset >= end_offset:
         yield decode_batches(b"", start_offset=start_offset, end_offset=end_offset)
@@ -73,7 +67,7 @@ def read_range(
     fetching = _Fetching(source, end_offset, stall_seconds, where, limits=limits, last_epoch=last_epoch)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as pool:
         try:
-            piece = fetching.piece(start_offset)  # nothing can be done meanwhile, and most ranges have no other
+            piece = fetching.piece(start_offset)  # nothing can be done in the meantime, and most ranges have no other
             while True:
                 pending = None if piece.last else pool.submit(fetching.piece, piece.next_offset)
                 yield from _decode(piece, end_offset, cut_head=cut_head, limits=limits, where=where)
@@ -111,8 +105,6 @@ def _decode(
 
 
 class _Fetching:
-    """Fetches one piece of a range after the other, in the thread that calls it."""
-
     def __init__(
         self,
         source: Source,
@@ -132,7 +124,7 @@ class _Fetching:
         self.stop = threading.Event()
 
     def piece(self, offset: int) -> _Piece:
-        """Fetch until a whole batch of the range comes, or an answer shows that none is left."""
+        """Fetch until a whole batch of the range comes, or the proof that none is left."""
         deadline = monotonic() + self._stall_seconds
         while not self.stop.is_set():
             fetched = self._ask(offset, peek=False)
@@ -179,7 +171,6 @@ class _Fetching:
         )
 
     def _range_is_over(self, offset: int) -> bool:
-        """Whether the first batch in the log from `offset` on belongs to the next range. Open transactions count."""
         seen = self._ask(offset, peek=True)
         found = self._find(seen.data)
         return found.next_range_seen and not len(found.headers)

@@ -1,7 +1,6 @@
-"""One client for tasks that run one after the other: it connects once, and asks about all their topics at once.
+"""Clients that consecutive tasks share.
 
-A new client connects twice, to find the cluster and to ask a leader, and each time asks what the broker understands.
-For a small range that costs more than its records.
+A new client connects twice, which costs more than a small range.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ _Options: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A block's topics, and its clients that nobody uses now."""
-
     topics: Mapping[_Options, set[str]]
     idle: dict[_Options, BrokerClient] = field(default_factory=dict)
 
@@ -33,12 +30,9 @@ _BLOCK: Final = ContextVar[_Block | None]("the block of sharing_clients", defaul
 
 @contextmanager
 def sharing_clients(topics: Iterable[tuple[Mapping[str, str], str]]) -> Iterator[None]:
-    """In this block, keep clients that are no longer used for the next user. The end of the block closes them.
+    """Keep idle clients for the next user until the block ends.
 
-    If one of them can't be closed, the others are closed all the same before its error is raised.
-
-    `topics` are those that will be read, each with the options that lead to it. The block belongs to its thread: others
-    neither see nor use its clients.
+    All are closed, even if closing one raises. `topics` will be read. Clients belong to one thread.
     """
     named = defaultdict[_Options, set[str]](set)
     for options, topic in topics:
@@ -56,11 +50,9 @@ def sharing_clients(topics: Iterable[tuple[Mapping[str, str], str]]) -> Iterator
 
 @contextmanager
 def client_for(options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]:
-    """A client to read this topic with, which nobody else uses. `options` have librdkafka's names.
+    """Borrow a client. It is closed after an exception, as requests may still be under way.
 
-    It may come from an earlier user with the same options, if both are in one block of `sharing_clients`. What it knows
-    of the topic is outdated then. It is closed if this block ends with an exception: what failed in it, or is still
-    under way, is nothing that the next one is told.
+    It may be an earlier user's; its description of the topic is outdated then.
     """
     block = _BLOCK.get()
     if block is None:
@@ -72,7 +64,7 @@ def client_for(options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]
     try:
         if client is None:
             client = BrokerClient(options)
-            with suppress(KafkaError):  # then each of them is asked about by who reads it
+            with suppress(KafkaError):  # then the reader of each topic requests its description
                 client.leaders.refresh(sorted(block.topics.get(key, set()) | {topic}))
         else:
             client.leaders.outdate(topic)

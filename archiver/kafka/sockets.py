@@ -1,8 +1,7 @@
-"""Sockets to brokers that mend three faults of kafka-python 3.0: lost last bytes, small reads, and open sockets.
+"""Sockets that fix three faults of kafka-python 3.0.
 
-kafka-python drops bytes that arrive together with the end of a connection, such as a broker's refusal of wrong
-credentials before it hangs up. It reads 4 KiB at a time. It leaves the sockets of failed attempts to the garbage
-collector. We change this by its registry of connection schemes, and by the socket class of a TLS context.
+It drops bytes that arrive together with a connection's end (refused credentials), reads 4 KiB at a time, and leaks
+sockets of failed attempts.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ _STEP: Final = 128 << 10
 
 
 class _Pausing:
-    """Raises one `BlockingIOError` between the last bytes and the end, so that the reader handles the bytes first.
+    """Raises one `BlockingIOError` before the end, so that the last bytes are handled.
 
-    Reads `_STEP` bytes where kafka-python asks for 4 KiB and joins the parts: 1.4 times as fast (measured).
+    Reading `_STEP` bytes is 1.4 times as fast (measured).
     """
 
     _bytes_came = False
 
     def recv(self, size: int = 1024, flags: int = 0) -> bytes:
-        """Receive up to `size` bytes or `_STEP`, whichever is more."""
         data: bytes = super().recv(max(size, _STEP), flags)  # type: ignore[misc]
         if data:
             self._bytes_came = True
@@ -36,15 +34,11 @@ class _Pausing:
         return data
 
 
-class PlainSocket(_Pausing, Socket):
-    """A TCP socket."""
+class PlainSocket(_Pausing, Socket): ...
 
 
 class TlsSocket(_Pausing, SSLSocket):
-    """A TLS socket. TLS contexts make it."""
-
     def do_handshake(self, block: bool = False) -> None:
-        """Shake hands, and close the socket if that fails."""
         try:
             super().do_handshake(block)
         except (SSLWantReadError, SSLWantWriteError):
@@ -54,12 +48,12 @@ class TlsSocket(_Pausing, SSLSocket):
             raise
 
     def __del__(self) -> None:
-        """Close the socket of an attempt that was given up in the middle of the handshake: nobody else closes it."""
+        """Close the socket of an abandoned handshake: nothing else does."""
         self.close()
 
 
 class DirectSocket(KafkaNetSocket):  # type: ignore[misc]
-    """Connects without a proxy. The proxy url `direct://` selects it."""
+    """Connects without a proxy. kafka-python finds it by the proxy url `direct://`."""
 
     SCHEMES = (SCHEME,)
 
@@ -68,12 +62,10 @@ class DirectSocket(KafkaNetSocket):  # type: ignore[misc]
         self._made: PlainSocket | None = None
 
     def socket(self, family: int, kind: int, protocol: int) -> PlainSocket:
-        """Make a socket. It isn't connected yet."""
         self._made = PlainSocket(family, kind, protocol)
         return self._made
 
     async def connect(self, *where: Any, **options: Any) -> Any:
-        """Connect a socket, and close it if that fails."""
         try:
             return await super().connect(*where, **options)
         except BaseException:

@@ -1,4 +1,4 @@
-"""Checks the checksums of single batches in the bytes of a fetch, without trusting their headers."""
+"""Checks the checksums of single batches, without trusting their headers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _CRC_AT: Final = (12, 12, 17)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundBatch:
-    """A batch at this position of a fetch whose checksum is right."""
-
     position: int
     base_offset: int
     last_offset: int
@@ -28,7 +26,7 @@ class SoundBatch:
 
 
 def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
-    """The batch at this position of a fetch, None if it is corrupt or not whole."""
+    """Return None if the batch is corrupt or truncated."""
     if len(data) - position <= _MAGIC_AT:
         return None
     magic, base = data[position + _MAGIC_AT], int.from_bytes(data[position : position + 8], "big", signed=True)
@@ -47,9 +45,9 @@ def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
 
 
 def _message_set(data: memoryview, position: int) -> SoundBatch | None:
-    """An outer message. A compressed set names its last offset only: its first one is inside.
+    """Parse an outer message: compressed sets name only their last offset.
 
-    The imports are late: `archiver status` checks batches of today's format without numpy.
+    The imports are late: `archiver status` needs no numpy.
     """
     import numpy as np
 
@@ -70,7 +68,7 @@ def _message_set(data: memoryview, position: int) -> SoundBatch | None:
 
 
 def is_readable(data: bytes, offset: int) -> bool:
-    """Whether the fetched batches are sound, up to the first batch that ends at the offset or after it."""
+    """Whether batches are valid, up to the first batch that ends at the offset or later."""
     view, position = memoryview(data), 0
     while (batch := sound_batch(view, position)) is not None:
         if batch.last_offset >= offset:
@@ -80,10 +78,9 @@ def is_readable(data: bytes, offset: int) -> bool:
 
 
 def without_corrupt_head(data: bytes, offset: int) -> bytes:
-    """The bytes from the batch on that begins at the fetch's offset, if a corrupt batch comes before it.
+    """Drop a corrupt batch before the batch at the fetch's offset.
 
-    A leader finds batches by their headers. If the last offset in the header of a corrupt batch is too high, it gives
-    that batch first. The corrupt batch has no record from `offset` on: another batch begins there.
+    Leaders find batches by headers: one with a too high last offset comes first, without records from `offset` on.
     """
     if not data or int.from_bytes(data[:8], "big", signed=True) >= offset or sound_batch(memoryview(data)) is not None:
         return data

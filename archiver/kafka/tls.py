@@ -1,4 +1,4 @@
-"""TLS connections to brokers, as librdkafka's `ssl.*` options say."""
+"""TLS connections, by librdkafka's `ssl.*` options."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def tls_context(
     verify: bool,
     check_hostname: bool,
 ) -> ssl.SSLContext:
-    """A client's TLS context, for TLS 1.2 or later. Without `ca` it trusts the system's authorities.
+    """Without `ca` trust the system's authorities.
 
-    Raises a `ConfigError` that names the option if its file can't be read or used.
+    Raises a ConfigError that names the option if its file can't be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = TlsSocket
@@ -48,7 +48,7 @@ def _load_identity(context: ssl.SSLContext, certificate: str, key: str, key_pass
     _readable("ssl.certificate.location", certificate)
     _readable("ssl.key.location", key)
     try:
-        # without a password, OpenSSL would ask for one on the terminal
+        # without a password, OpenSSL would prompt for one on the terminal
         context.load_cert_chain(certificate, key, password=key_password or "")
     except (OSError, ValueError) as error:
         raise ConfigError(

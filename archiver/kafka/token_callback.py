@@ -1,7 +1,6 @@
-"""Tokens for SASL OAUTHBEARER, from a function of the user's (`sasl.token.provider = "module:function"`).
+"""OAUTHBEARER tokens from a user's function (`sasl.token.provider = "module:function"`).
 
-The function takes no argument and returns the token and when it expires, in seconds since 1970. A process calls it
-again when four fifths of the time are over that the token had left.
+It returns a token and its expiry in seconds since 1970, and is called again after four fifths of that time.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ _USED_SHARE: Final = 0.8
 
 
 class CallbackTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python, and for librdkafka by `oauth_cb`. Threads may share it.
+    """A token provider for kafka-python and librdkafka. Thread-safe. No message shows a token.
 
-    Raises KafkaConnectionError if the function raises, SaslAuthenticationFailedError if it returns something else than
-    a valid token. No message shows a token, nor the function's own message, which may have one.
+    Raises KafkaConnectionError if the function raises, SaslAuthenticationFailedError for an invalid token.
     """
 
     def __init__(
@@ -48,11 +46,9 @@ class CallbackTokens(AbstractTokenProvider):  # type: ignore[misc]
         self._use_until = 0.0
 
     def token(self) -> str:
-        """A valid token: the cached one, or a new one if most of its time is over."""
         return self.dated_token()[0]
 
     def dated_token(self) -> tuple[str, float]:
-        """The same, and when it expires, in seconds since 1970."""
         with self._lock:
             if self._clock() >= self._use_until:
                 token, expires = self._call()
@@ -61,11 +57,10 @@ class CallbackTokens(AbstractTokenProvider):  # type: ignore[misc]
             return self._token
 
     def extensions(self) -> dict[str, str]:
-        """The SASL extensions that are sent with the token."""
         return dict(self._extensions)
 
     def oauth_cb(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
-        """The callback of librdkafka's name: token, expiry, no principal (the token has it), extensions."""
+        """The callback of librdkafka: token, expiry, no principal (the token has it), extensions."""
         return (*self.dated_token(), "", self.extensions())
 
     def _call(self) -> tuple[str, float]:
@@ -99,9 +94,9 @@ _MOST_SECONDS: Final = 1e11
 
 @cache
 def callback_tokens(name: str, extensions: str | None = None) -> CallbackTokens:
-    """The provider of a function by its name, `module:function`, one for each process.
+    """Return the process's provider for `module:function`.
 
-    `extensions` are `name=value,name=value`. Raises ConfigError if there is no such function.
+    `extensions` are `name=value,name=value`. Raises ConfigError for an unknown function.
     """
     module, _, function = name.partition(":")
     try:

@@ -1,9 +1,7 @@
-"""Writes whole record batches to Kafka in transactions: what is committed appears once, all of it or nothing.
+"""Writes whole record batches in transactions, exactly once.
 
-A writer is known by its transactional id. Opening one fences every earlier writer with the same id and ends the
-transaction that it left open. After an error nothing is known of the open transaction: open the writer again, and ask
-the log how far it came. Batches go to the brokers as bytes, so records arrive as they are, also those that a client
-library for records can't express (a timestamp of 0, a header's name that isn't UTF-8).
+Opening a writer fences earlier ones with its transactional id. After an error, open it again and look up how far the
+log goes. Batches are bytes, so records that no client library can express arrive as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from archiver.kafka.protocol_errors import is_transient, with_retries
 Answer = TypeVar("Answer")
 
 TRANSACTION_SECONDS: Final = 60.0
-"""After so long the broker aborts a transaction that its writer has neither committed nor aborted."""
+"""After this time the broker aborts a transaction that its writer has neither committed nor aborted."""
 
 _TRANSACTIONS: Final = 1
 _ALL_REPLICAS: Final = -1
@@ -48,33 +46,26 @@ _LOST_TRACK: Final = (
     kafka.UnknownProducerIdError,
     kafka.TransactionAbortableError,
 )
-"""Errors after which a writer that is opened anew can go on."""
+"""Errors after which a writer can continue if it is opened again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdentity:
-    """Who writes a batch: the fields of its header that make it part of a transaction, and count it only once."""
-
     producer_id: int
     epoch: int
     base_sequence: int
 
 
 class ProducerBatch(Protocol):
-    """A batch that waits for its producer's identity."""
-
     @property
-    def rows(self) -> int:
-        """How many records it has."""
+    def rows(self) -> int: ...
 
     def encode(self, identity: ProducerIdentity) -> bytes | memoryview:
-        """Return its bytes, in format v2, with base offset 0 and the transactional flag."""
+        """Return bytes of format v2, with base offset 0 and the transactional flag."""
 
 
 @dataclass(slots=True)
 class _Session:
-    """A producer id and epoch, the sequences used with them, and the partitions in the open transaction."""
-
     producer_id: int
     epoch: int
     sequences: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -86,7 +77,6 @@ def _codes(answer: Any) -> list[int]:
 
 
 def _codes_of_partitions(answer: Any) -> list[int]:
-    """Errors of an answer to AddPartitionsToTxn; those that only say that others failed come last."""
     found = [
         each.partition_error_code
         for topic in answer.results_by_topic_v3_and_below
@@ -96,10 +86,10 @@ def _codes_of_partitions(answer: Any) -> list[int]:
 
 
 class TransactionalWriter:
-    """Writes batches in transactions. Not safe to share between threads.
+    """Writes batches in transactions. Not thread-safe.
 
-    Raises what BrokerClient raises, AccessDenied where a right is missing, SourceError for batches that the broker
-    refuses, and TransferTaken if another writer with the same id was opened.
+    Raises what BrokerClient raises, AccessDenied, SourceError for refused batches, and TransferTaken if another writer
+    with its id was opened.
     """
 
     def __init__(self, brokers: BrokerClient, transactional_id: str, *, seconds: float = TRANSACTION_SECONDS) -> None:
@@ -110,7 +100,7 @@ class TransactionalWriter:
         self._session: _Session | None = None
 
     def open(self) -> None:
-        """Fence earlier writers with this id, end what they left open, and begin anew."""
+        """Fence earlier writers with this id and end their transaction."""
         self._session = None
 
         def request() -> Any:
@@ -126,7 +116,7 @@ class TransactionalWriter:
         self._session = _Session(producer_id=answer.producer_id, epoch=answer.producer_epoch)
 
     def write(self, topic: str, batches: Mapping[int, ProducerBatch]) -> dict[int, int]:
-        """Write one batch to each of these partitions, in the open transaction. Return the offsets they begin at."""
+        """Write one batch per partition in the open transaction. Return their base offsets."""
         session = self._opened()
         self._add(session, topic, batches)
         waiting: dict[int, bytes | memoryview] = {}
@@ -144,11 +134,10 @@ class TransactionalWriter:
         return found
 
     def commit(self) -> None:
-        """Commit the open transaction, if there is one. If it raises, nobody knows yet whether it is committed."""
+        """Commit the open transaction, if any. After an error its outcome is unknown."""
         self._end(committed=True)
 
     def abort(self) -> None:
-        """Abort the open transaction, if there is one."""
         self._end(committed=False)
 
     def _end(self, *, committed: bool) -> None:
@@ -173,7 +162,6 @@ class TransactionalWriter:
         return self._session
 
     def _add(self, session: _Session, topic: str, partitions: Mapping[int, object]) -> None:
-        """Make partitions part of the open transaction before anything is written to them."""
         fresh = [each for each in sorted(partitions) if (topic, each) not in session.added]
         if not fresh:
             return
@@ -193,7 +181,7 @@ class TransactionalWriter:
         session.added.update((topic, each) for each in fresh)
 
     def _send(self, topic: str, waiting: dict[int, bytes | memoryview], found: dict[int, int]) -> None:
-        """Send what still waits, once. Partitions that were written leave `waiting` for `found`."""
+        """Send what still waits, once. Written partitions move from `waiting` to `found`."""
         leaders = self._brokers.leaders
         by_leader = defaultdict[int, list[int]](list)
         for partition in sorted(waiting):
@@ -226,9 +214,9 @@ class TransactionalWriter:
             raise kafka.UnknownError(f"the answer leaves out partitions {sorted(waiting)}")
 
     def _coordinate(self, request: Any, codes: Callable[[Any], list[int]] = _codes) -> Any:
-        """Send a request to the coordinator of the transactional id, once. `codes` has the errors of an answer.
+        """Send a request to the transaction coordinator, once.
 
-        After an error that passes, the coordinator is looked up again: it may be another broker by then.
+        Transient errors make the next call look it up again. `codes` returns an answer's errors.
         """
         if self._coordinator is None:
             self._coordinator = self._find_coordinator()

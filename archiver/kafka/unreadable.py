@@ -1,7 +1,7 @@
-"""Finds offsets that a leader can't give, although its log continues: a corrupt batch, or no answer at all.
+"""Finds offsets that a leader can't deliver although its log continues.
 
-No header of a corrupt batch is trusted: neither its length nor its offsets. The readable log begins again at the first
-batch, in order of offsets, whose checksum is right and that the leader gives for a fetch of the batch's offset.
+No header of a corrupt batch is trusted: the log is readable again at the first valid batch that the leader returns for
+its base offset.
 """
 
 from __future__ import annotations
@@ -33,28 +33,22 @@ _PROBE_BYTES: Final = 1 << 20
 
 
 class LogAccess(Protocol):
-    """Fetches of one partition; see `PartitionFetcher`."""
-
-    def fetch(self, offset: int, *, max_bytes: int | None = None, committed: bool = True) -> Fetched:
-        """Fetch batches from an offset on."""
+    def fetch(self, offset: int, *, max_bytes: int | None = None, committed: bool = True) -> Fetched: ...
 
     def fetch_from(self, replica: int, offset: int, *, max_bytes: int) -> bytes:
-        """Fetch committed batches from a replica. Raises the protocol library's errors."""
+        """Fetch from a replica. Raises the protocol library's errors."""
 
-    def other_replicas(self) -> Sequence[int]:
-        """The replicas besides the leader."""
+    def other_replicas(self) -> Sequence[int]: ...
 
-    def local_start(self) -> int | None:
-        """The first offset on the leader's disk."""
+    def local_start(self) -> int | None: ...
 
-    def reconnect(self) -> None:
-        """Have the next fetch make a new connection."""
+    def reconnect(self) -> None: ...
 
 
 def unreadable(log: LogAccess, offset: int) -> str | None:
-    """Why the offset can't be read, in words. None if the leader gives a sound batch in one of `FETCHES` fetches.
+    """Return why the offset can't be read. None if one of `FETCHES` fetches gives a valid batch.
 
-    The last fetch is on a new connection. Batches of open transactions count too: they show that nothing is missing.
+    The last fetch is on a new connection. Open transactions count: nothing is missing.
     """
     reason = None
     for number in range(1, FETCHES + 1):
@@ -72,10 +66,10 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
 
 
 def next_readable(log: LogAccess, offset: int, **where: object) -> int:
-    """The offset at which the log can be read again, after an offset that is `unreadable`.
+    """Return the next readable offset after an `unreadable` one.
 
-    Raises CorruptBatch or LeaderSilent if a replica has the records, if a replica doesn't answer, if the leader gives
-    the records after all, or if it gives no sound batch after the offset. Then nothing may be recorded as lost.
+    Raises CorruptBatch or LeaderSilent, and nothing may be recorded as lost, unless all replicas answer and lack the
+    records, and a valid batch follows.
     """
     _refuse_if_elsewhere(log, offset, where)
     seen_end, silent, doubtful = offset + 1, 0, set[int]()
@@ -149,16 +143,12 @@ def _refuse_if_elsewhere(log: LogAccess, offset: int, where: dict[str, object]) 
 
 
 def _has(data: bytes, offset: int) -> bool:
-    """Whether the first batch, or the batch behind a corrupt one, is sound and has the offset."""
     first = sound_batch(memoryview(without_corrupt_head(data, offset)))
     return first is not None and first.base_offset <= offset <= first.last_offset
 
 
 def _is_given(log: LogAccess, batch: SoundBatch, data: bytes) -> bool:
-    """Whether the leader gives the same bytes for a fetch of the batch's offset.
-
-    Bytes of a record may look like a batch, even like one of this log. Only real ones are found by their offset.
-    """
+    """Whether the leader returns the batch for its offset: records may contain bytes that look like one."""
     try:
         given = without_corrupt_head(log.fetch(batch.base_offset).data, batch.base_offset)
     except CorruptBatch:
@@ -167,7 +157,6 @@ def _is_given(log: LogAccess, batch: SoundBatch, data: bytes) -> bool:
 
 
 def _later_batches(data: bytes, *, after: int, before: int) -> list[SoundBatch]:
-    """All byte sequences that are a sound batch between two offsets, in rising order of offsets."""
     view = memoryview(data)
     batches = [
         batch
@@ -178,10 +167,10 @@ def _later_batches(data: bytes, *, after: int, before: int) -> list[SoundBatch]:
 
 
 def _jumped_over(data: bytes, batches: Sequence[SoundBatch], given: SoundBatch) -> set[int]:
-    """The base offsets of batches before `given` that may be real, although the leader doesn't find them.
+    """Return base offsets before `given` of batches that may be real, although the leader doesn't find them.
 
-    If the length of the first batch leads to `given`, other batches lie in its records, except if they lead to `given`
-    themselves: then the length is wrong, and jumps over them.
+    If the first batch's length leads to `given`, the rest lie in its records, except if they lead there too: then the
+    length is wrong.
     """
     earlier = [batch for batch in batches if batch.base_offset < given.base_offset]
     length = int.from_bytes(data[8:_LENGTH_END], "big", signed=True)
@@ -196,7 +185,6 @@ def _jumped_over(data: bytes, batches: Sequence[SoundBatch], given: SoundBatch) 
 
 
 def _candidates(octets: np.ndarray[tuple[int], np.dtype[np.uint8]], after: int, before: int) -> Iterator[int]:
-    """Positions at which a batch of these offsets may begin."""
     end = len(octets) - _MAGIC_AT
     for start in range(0, max(0, end), _SCANNED):
         part = octets[start : start + _SCANNED + _MAGIC_AT]

@@ -1,7 +1,4 @@
-"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog.
-
-No job may depend on it. Names are imported at first use: the parts' versions are known without their clients.
-"""
+"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog."""
 
 from __future__ import annotations
 

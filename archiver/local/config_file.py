@@ -1,4 +1,4 @@
-"""Writes `D/archiver.toml` for a new stack. In an edited file, only moved ports are changed."""
+"""Writes `D/archiver.toml` for a new stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ SPOOL_SIZE = "4GiB"
 
 
 def render(endpoints: Endpoints) -> str:
-    """Return the configuration of an archiver that uses this stack, without topics."""
     sections: dict[str, Mapping[str, str]] = {
         "kafka": {"bootstrap.servers": endpoints.bootstrap_servers},
         "catalog": endpoints.catalog_properties,
@@ -37,9 +36,9 @@ def render(endpoints: Endpoints) -> str:
 
 
 def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]) -> str:
-    """Update the file and return its digest for the next call.
+    """Write the file and return its digest.
 
-    A file that hasn't changed since `known_digest` is written again; in an edited one only the ports in `moved` change.
+    If it changed since `known_digest`, only the ports in `moved` are replaced.
     """
     path = endpoints.config_path
     current = _read(path)
@@ -55,7 +54,6 @@ def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a file's text, in hex."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The addresses and credentials of a running stack, as clients need them."""
+"""The addresses and credentials of a running stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.local.state import StackState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """All addresses and credentials."""
+    """All addresses and credentials, as clients need them."""
 
     directory: Path
     config_path: Path
@@ -28,7 +28,7 @@ class Endpoints:
 
     @property
     def catalog_properties(self) -> Mapping[str, str]:
-        """The properties for pyiceberg's `load_catalog` and for Spark's Iceberg catalog."""
+        """Properties for pyiceberg's `load_catalog` and for Spark's Iceberg catalog."""
         return {
             "uri": self.catalog_uri,
             "warehouse": self.warehouse,
@@ -39,7 +39,6 @@ class Endpoints:
 
     @property
     def s3_properties(self) -> Mapping[str, str]:
-        """The FileIO part of the catalog's properties."""
         return {
             "s3.endpoint": self.s3_endpoint,
             "s3.access-key-id": self.access_key,
@@ -49,7 +48,6 @@ class Endpoints:
         }
 
     def public(self) -> dict[str, str]:
-        """Return every address, but no password or key."""
         return {
             "config": str(self.config_path),
             "kafka": self.bootstrap_servers,
@@ -61,12 +59,10 @@ class Endpoints:
         }
 
     def secrets(self) -> dict[str, str]:
-        """Return the credentials, by name."""
         return {"postgres_dsn": self.postgres_dsn, "access_key": self.access_key, "secret_key": self.secret_key}
 
 
 def endpoints_of(directory: Path, config_path: Path, state: StackState) -> Endpoints:
-    """Derive the endpoints from a stack's state."""
     return Endpoints(
         directory=directory,
         config_path=config_path,

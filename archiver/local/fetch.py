@@ -18,7 +18,7 @@ ICEBERG_JARS: Final = (
 
 
 def fetch_iceberg(say: Say) -> Path:
-    """Return the folder with Spark SQL's jars for Iceberg tables, fetched once. Raises LocalStackError."""
+    """Return the folder with Iceberg's jars for Spark. Raises LocalStackError."""
     return jars("iceberg-spark", ICEBERG_JARS, find_java(), say)
 
 

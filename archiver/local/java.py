@@ -1,7 +1,4 @@
-"""Finds a Java for Kafka and Spark in JAVA_HOME, on PATH or in the system's usual folders.
-
-`python -m archiver.local.java` prints its home, or says what to install.
-"""
+"""Finds a Java for Kafka and Spark. `python -m archiver.local.java` prints its home."""
 
 from __future__ import annotations
 
@@ -21,21 +18,20 @@ _INSTALLED = ("/usr/lib/jvm/*", "/opt/java/*", "/Library/Java/JavaVirtualMachine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java runtime and its feature version (17, 21, …)."""
+    """A Java and its feature version (17, 21, …)."""
 
     home: Path
     major: int
 
     @property
     def executable(self) -> str:
-        """The path of its `java`."""
         return str(self.home / "bin" / "java")
 
 
 def find_java() -> Java:
     """Find the first Java that Spark supports: JAVA_HOME, then PATH, then the system's folders.
 
-    Raises LocalStackError, which lists the unsupported ones and how to install Java.
+    Raises LocalStackError.
     """
     seen: list[str] = []
     for home in _candidates():
@@ -51,7 +47,6 @@ def find_java() -> Java:
 
 
 def installed() -> Iterator[Java]:
-    """Every Java of this machine, of any version, in the order of `find_java`."""
     for home in _candidates():
         major = _major(home)
         if major is not None:
@@ -82,7 +77,7 @@ def _major(home: Path) -> int | None:
 
 
 def main() -> int:
-    """Print the Java home. If there is none, print the reason on stderr and return 1."""
+    """Print the Java home, or the reason on stderr with exit code 1."""
     try:
         java = find_java()
     except LocalStackError as error:

@@ -1,7 +1,4 @@
-"""Apache Kafka from the jars of its release: one KRaft node or a cluster of three, with settings for development.
-
-Nothing may lose or refuse a test's records: no retention, any timestamp, large messages.
-"""
+"""Apache Kafka: one KRaft node or three, without retention and with any timestamp and large messages."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ _HEAP_IN_CLUSTER = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """One node: broker and controller in one process. `node` counts from 1."""
+    """One node, broker and controller. `node` counts from 1."""
 
     node: int = 1
     nodes: int = 1
@@ -55,21 +52,17 @@ class Kafka:
 
     @property
     def name(self) -> str:
-        """`kafka` if it is the only node, else with its number."""
         return self.port_names[0]
 
     @property
     def title(self) -> str:
-        """Kafka, with its number if there are several nodes."""
         return "Apache Kafka" if self.nodes == 1 else f"Apache Kafka {self.node}"
 
     @property
     def port_names(self) -> tuple[str, str]:
-        """The names of the ports for clients and for controllers."""
         return _port_names(self.node, self.nodes)
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Fetch the jars, write the settings, and format the log folder the first time."""
         classpath = _classpath(say)
         context.folder.mkdir(parents=True, exist_ok=True)
         properties = "".join(f"{key}={value}\n" for key, value in broker_settings(context.state, self.node).items())
@@ -81,10 +74,6 @@ class Kafka:
             _format(context, classpath)
 
     def launch(self, context: PartContext) -> Launch:
-        """Return the command for `kafka.Kafka`.
-
-        Files are relative to its folder, whose path may hold any character.
-        """
         return Launch(
             argv=(
                 find_java().executable,
@@ -100,8 +89,7 @@ class Kafka:
             log=context.log,
         )
 
-    def tidy(self, context: PartContext) -> None:
-        """Do nothing: all files are in its folder."""
+    def tidy(self, context: PartContext) -> None: ...
 
     def suits(self, context: PartContext) -> bool:
         """Whether it was started with the current addresses of the controllers."""
@@ -112,7 +100,6 @@ class Kafka:
         return f"{_VOTERS}={_voters(context.state)}\n" in written
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether the broker is registered with the controllers, so that topics can be created."""
         port = context.port(self.port_names[0])
         if not accepts(port):
             return False
@@ -124,12 +111,10 @@ class Kafka:
 
 
 def bootstrap_servers(state: StackState) -> str:
-    """Return the brokers' addresses for Kafka clients."""
     return ",".join(f"{HOST}:{state.ports[broker]}" for broker, _ in _every_port(state))
 
 
 def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]:
-    """Return the content of a node's `server.properties`."""
     broker, own = _port_names(node, state.brokers)
     listener, controller = f"{HOST}:{state.ports[broker]}", f"{HOST}:{state.ports[own]}"
     copies = state.brokers
@@ -172,7 +157,6 @@ def broker_settings(state: StackState, node: int = 1) -> Mapping[str, str | int]
 
 
 def _cluster_settings(node: int) -> Mapping[str, str | int]:
-    """Settings of a cluster: nodes quickly notice the end of another, and each has its own rack."""
     return {
         "broker.session.timeout.ms": 4_000,
         "broker.heartbeat.interval.ms": 500,
@@ -200,7 +184,7 @@ def _port_names(node: int, nodes: int) -> tuple[str, str]:
 
 
 def fetch_kafka(say: Say) -> Path:
-    """Return the folder with Kafka's jars, fetched once. Raises LocalStackError."""
+    """Return the folder with Kafka's jars. Raises LocalStackError."""
     return jars(f"kafka-{releases.KAFKA}", ARTIFACTS, find_java(), say)
 
 

@@ -1,7 +1,4 @@
-"""Gets jars from Maven Central with the Ivy inside PySpark, and keeps them in the user's cache.
-
-A set of jars gets its final name when it is complete. One process fetches a set, the rest wait.
-"""
+"""Fetches jars from Maven Central with PySpark's Ivy into the user's cache. Safe between processes."""
 
 from __future__ import annotations
 
@@ -36,8 +33,6 @@ _MANIFEST = "complete.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An artifact to fetch, with or without its dependencies."""
-
     organisation: str
     name: str
     revision: str
@@ -45,10 +40,7 @@ class Artifact:
 
 
 def jars(name: str, artifacts: tuple[Artifact, ...], java: Java, say: Say) -> Path:
-    """Return the folder with the jars of `artifacts`; fetch missing ones.
-
-    Raises LocalStackError with the end of Ivy's output.
-    """
+    """Return the folder with the jars of `artifacts`. Raises LocalStackError with the end of Ivy's output."""
     digest = hashlib.sha256(repr(artifacts).encode()).hexdigest()[:8]
     folder = cache_folder() / f"{name}-{digest}"
     if _complete(folder):
@@ -123,10 +115,6 @@ def _run_ivy(command: list[str], log: Path) -> bool:
 def ivy_command(
     java: Java, module: Path, *, cache: Path, target: str, kinds: tuple[str, ...] = ("jar", "bundle")
 ) -> list[str]:
-    """Make the command that fetches an Ivy file's artifacts to the paths of the pattern `target`.
-
-    OSGi bundles are jars too.
-    """
     settings = os.environ.get(IVY_SETTINGS)
     return [
         java.executable,

@@ -1,4 +1,4 @@
-"""Starts one part from any state: finds free ports, prepares files, starts the process and waits."""
+"""Starts one part from any state."""
 
 from __future__ import annotations
 
@@ -23,20 +23,16 @@ _PORT_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRunner:
-    """Starts and stops one part of a stack."""
-
     part: StackPart
     directory: Path
     state_file: StateFile
 
     @property
     def context(self) -> PartContext:
-        """The part's context, with the current state of the stack."""
         return context_of(self.part, self.directory, self.state_file.current)
 
     @property
     def mark(self) -> process.ProcessMark | None:
-        """The process that was started last, whether it runs or not."""
         return self.state_file.current.processes.get(self.part.name)
 
     @property
@@ -46,19 +42,14 @@ class PartRunner:
 
     @property
     def is_up(self) -> bool:
-        """Whether the recorded process runs, fits the current stack, and serves."""
         return process.is_running(self.mark) and self.part.suits(self.context) and self.part.is_ready(self.context)
 
     def reserve_ports(self, say: Say) -> None:
-        """Choose ports, unless it runs or its ports are still free."""
         if not process.is_running(self.mark):
             self._find_ports(say)
 
     def start(self, say: Say, cancelled: threading.Event, *, ready_within: float = READY_WITHIN) -> bool:
-        """Start the part. False if it was up already.
-
-        Raises LocalStackError, with the end of the part's log.
-        """
+        """Start the part. False if it was up. Raises LocalStackError with the end of the part's log."""
         begun = time.monotonic()
         if self.is_up:
             say("already up")
@@ -79,7 +70,6 @@ class PartRunner:
         raise self._failure(ready_within)
 
     def stop(self, say: Say) -> bool:
-        """End the part's process and forget it. False if there was none."""
         mark = self.mark
         stopped = process.stop(mark, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
         stopped |= strays.end(self.context.folder, with_signal=self.part.stop_signal, timeout=_STOP_WITHIN)
@@ -130,7 +120,6 @@ class PartRunner:
 
 
 def context_of(part: StackPart, directory: Path, state: StackState) -> PartContext:
-    """Make the context of a part in the folder of a stack."""
     return PartContext(folder=directory / part.name, log=directory / "logs" / f"{part.name}.log", state=state)
 
 

@@ -1,6 +1,6 @@
 """Finds free TCP ports on the loopback address, below the range of outgoing connections.
 
-Another program may take a port before it is used; callers must expect that.
+Another program may take a port before it is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _POLL = 0.05
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -31,7 +30,6 @@ def is_free(port: int) -> bool:
 
 
 def all_free(ports: Collection[int], *, within: float) -> bool:
-    """Whether a server could listen on all of these ports within `within` seconds."""
     deadline = time.monotonic() + within
     while not all(is_free(port) for port in ports):
         if time.monotonic() >= deadline:
@@ -41,7 +39,6 @@ def all_free(ports: Collection[int], *, within: float) -> bool:
 
 
 def accepts(port: int, *, timeout: float = 1.0) -> bool:
-    """Whether something accepts a connection on this loopback port within `timeout` seconds."""
     try:
         with socket.create_connection((HOST, port), timeout=timeout):
             return True

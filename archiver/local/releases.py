@@ -1,4 +1,4 @@
-"""The releases of what the embedded stack fetches from elsewhere than PyPI."""
+"""Versions of programs from outside PyPI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows the embedded stack: progress of start and stop, and tables of servers and addresses."""
+"""Shows the embedded stack: progress, servers and addresses."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}
 
 @contextmanager
 def followed(console: TextConsole) -> Iterator[Progress]:
-    """Yield a progress callback for LocalStack that shows the steps of each part on `console`.
-
-    A terminal has one line for each part, other outputs a line for each step.
-    """
+    """Yield a progress callback: a line for each part on a terminal, otherwise for each step."""
     if not console.is_terminal:
         yield lambda part, step: console.print(f"{part}: {step}")
         return
@@ -46,7 +43,6 @@ def followed(console: TextConsole) -> Iterator[Progress]:
 
 
 def parts_listing(status: StackStatus) -> Listing:
-    """Make a listing with one row for each server."""
     listing = Listing(
         Column(heading="server", kind="name"),
         Column(heading="version", kind="name"),
@@ -60,7 +56,6 @@ def parts_listing(status: StackStatus) -> Listing:
 
 
 def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Table:
-    """Make a table of the addresses, and of the credentials if `secrets` is set."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", overflow="fold")
     table.add_column(overflow="fold")

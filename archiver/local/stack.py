@@ -1,7 +1,6 @@
-"""The embedded stack: Postgres, Kafka, and S3 with an Iceberg catalog, in one folder, detached from the caller.
+"""The embedded stack in one folder, detached from the caller and locked by a file.
 
-A file lock keeps two callers apart. Whether a part runs is decided by process marks and by its answers, never by the
-state file alone.
+Process marks and answers show whether a part runs, never the state file alone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from archiver.local.status import Health, PartStatus, StackStatus
 
 
 def parts_of(brokers: int) -> tuple[StackPart, ...]:
-    """Return the servers of a stack with this many Kafka nodes, the slowest to start first."""
     nodes = (Kafka(node=node, nodes=brokers) for node in range(1, brokers + 1))
     return (*nodes, SeaweedFS(), PostgresPart())
 
@@ -50,29 +48,28 @@ class Started:
 
 
 class LocalStack:
-    """The stack in one folder. Cheap to make. It holds no resources between calls."""
+    """The stack in one folder. It holds no resources between calls."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).expanduser().resolve()
 
     @property
     def endpoints(self) -> Endpoints:
-        """The addresses of a stack that was up at least once. Raises LocalStackError."""
+        """The addresses of a stack that was up once. Raises LocalStackError."""
         saved = state.load(self.directory)
         if saved is None or not _complete(saved):
             raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
         return self._endpoints(saved)
 
     def up(self, progress: Progress | None = None, *, brokers: int | None = None) -> Endpoints:
-        """Start what isn't running, and return when all parts are ready.
+        """Start what isn't running, and wait until all parts are ready. Raises LocalStackError.
 
-        A new stack has this many `brokers`: 1 (the default) or 3; an existing stack keeps its number. Raises
-        LocalStackError, which names part and log.
+        A new stack has this many `brokers`: 1 (the default) or 3; an existing stack keeps its number.
         """
         return self.ensure(progress, brokers=brokers).endpoints
 
     def ensure(self, progress: Progress | None = None, *, brokers: int | None = None) -> Started:
-        """Do what `up` does, and also return the started parts. Raises LocalStackError."""
+        """Like `up`, and also return the started parts. Raises LocalStackError."""
         if brokers not in {None, *BROKERS}:
             raise LocalStackError(f"A stack has {' or '.join(map(str, BROKERS))} brokers, not {brokers}")
         try:
@@ -88,7 +85,7 @@ class LocalStack:
             return Started(endpoints=self._endpoints(state_file.current), started=started)
 
     def down(self, progress: Progress | None = None, *, only: Collection[str] = ()) -> tuple[str, ...]:
-        """Stop all parts, or `only` the named ones, and keep data. Return the names of the parts that ran."""
+        """Stop all parts, or `only` these; return the names of the parts that ran. Data stays."""
         saved = state.load(self.directory)
         if saved is None:
             return ()
@@ -101,7 +98,6 @@ class LocalStack:
                 return tuple(part.name for part, was_running in zip(parts, ran, strict=True) if was_running)
 
     def status(self) -> StackStatus:
-        """Return the current state of every part. Starts nothing."""
         saved = state.load(self.directory)
         if saved is None or not _complete(saved):
             return StackStatus(directory=self.directory, parts=(), endpoints=None)

@@ -1,4 +1,4 @@
-"""What a stack remembers between calls, in `D/stack.json` (mode 0600): secrets, ports and processes."""
+"""The state of a stack in `D/stack.json` (mode 0600)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackState:
-    """The identity of one stack. Secrets and ids are made once. Ports change only if one is taken."""
+    """The identity of one stack. Secrets and ids are made once; ports change only if one is taken."""
 
     cluster_id: str
     postgres_password: str = field(repr=False)
@@ -36,17 +36,15 @@ class StackState:
     """The number of Kafka nodes, chosen when the stack is made."""
 
     def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
-        """Return this state with the process of one part recorded, or forgotten if `mark` is None."""
         others = {part: process for part, process in self.processes.items() if part != name}
         return replace(self, processes=others if mark is None else {**others, name: mark})
 
     def with_ports(self, ports: Mapping[str, int]) -> StackState:
-        """Return this state with these ports; ports of other names stay."""
         return replace(self, ports={**self.ports, **ports})
 
 
 class StateFile:
-    """The state of the stack in one folder. Every change is written to disk. Thread-safe."""
+    """The state of a stack, written on every change. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -55,11 +53,9 @@ class StateFile:
 
     @property
     def current(self) -> StackState:
-        """The state after the last change."""
         return self._current
 
     def change(self, change: Callable[[StackState], StackState]) -> StackState:
-        """Apply `change` to the state, on disk too, and return the new state."""
         with self._lock:
             changed = change(self._current)
             save(self._directory, changed)
@@ -68,7 +64,6 @@ class StateFile:
 
 
 def draw() -> StackState:
-    """Make the identity of a new stack, with random secrets."""
     return StackState(
         cluster_id=_cluster_id(),
         postgres_password=secrets.token_urlsafe(24),
@@ -78,7 +73,7 @@ def draw() -> StackState:
 
 
 def load(directory: Path) -> StackState | None:
-    """Return the state of the stack in this folder. None if there is no stack. Raises LocalStackError."""
+    """Load the state; None if there is no stack. Raises LocalStackError."""
     path = directory / FILE_NAME
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -95,13 +90,11 @@ def load(directory: Path) -> StackState | None:
 
 
 def save(directory: Path, state: StackState) -> None:
-    """Write the state. After a kill, the file has the old state or the new one."""
     document = {"version": _VERSION, **asdict(state)}
     write_private(directory / FILE_NAME, json.dumps(document, indent=2) + "\n")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step. Only its owner can read it."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -15,7 +15,7 @@ Health = Literal["ready", "not answering", "stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStatus:
-    """The state of one server. `started` is in seconds since the epoch, `addresses` is host:port by port name."""
+    """The state of one server. `started` is in seconds since the epoch, `addresses` by port name."""
 
     name: str
     title: str
@@ -27,7 +27,6 @@ class PartStatus:
     log: Path
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
         started = None if self.started is None else datetime.fromtimestamp(self.started, UTC).isoformat()
         return {
             "title": self.title,
@@ -42,7 +41,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The state of the whole stack. Without parts and endpoints if there never was a stack."""
+    """The state of the whole stack. Empty if there never was one."""
 
     directory: Path
     parts: tuple[PartStatus, ...]
@@ -50,11 +49,9 @@ class StackStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether every part serves."""
         return bool(self.parts) and all(part.health == "ready" for part in self.parts)
 
     def to_json(self, *, with_secrets: bool = False) -> dict[str, Any]:
-        """Return a JSON object, with credentials if `with_secrets` is set."""
         endpoints = self.endpoints
         addresses = {} if endpoints is None else endpoints.public()
         if endpoints is not None and with_secrets:

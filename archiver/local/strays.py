@@ -16,12 +16,11 @@ _POLL = 0.1
 
 
 def find(folder: Path) -> tuple[psutil.Process, ...]:
-    """Find the running servers with this working folder. Empty if the system doesn't say."""
     return tuple(process for process in psutil.process_iter() if _serves_from(process, str(folder)))
 
 
 def end(folder: Path, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the servers with this working folder, by force after `timeout` seconds. False if there were none."""
+    """End the servers, by force after `timeout` seconds. False if there were none."""
     servers = find(folder)
     for server in servers:
         with contextlib.suppress(psutil.Error):

@@ -1,8 +1,6 @@
-"""Which rows have a value in a column, and of which rows the column doesn't tell.
+"""Evaluates conditions on columns.
 
-A row that was never decoded has its bytes in `__raw__`, and fields that its schema didn't know in `__unrecognized__`:
-what lies there is in no column. So nothing is said of a row whose field may be among it, or in another column: one that
-its version of the schema had in place of this one, or of a struct around it.
+If a row has `__raw__` or `__unrecognized__` bytes, or a former column of the field, its answer is unknown.
 """
 
 from __future__ import annotations
@@ -28,8 +26,6 @@ from schema_mapping.value_format import ValueMapping
 
 
 class _Reach(Enum):
-    """What a version of the schema knows of a column: nothing at all, other messages, all but it, or the column."""
-
     NO_SCHEMA = auto()
     OTHER_MESSAGES = auto()
     OTHER_COLUMNS = auto()
@@ -37,7 +33,7 @@ class _Reach(Enum):
 
 
 def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answer:
-    """For which rows the column has the value. Each row is judged by the version of the schema that wrote it."""
+    """Evaluate the condition, with each row's schema version."""
     there = _is_set(rows, asked.part_id)
     holds = _holds(asked, rows)
     unknown = _any(rows, (*filter(None, [asked.errors]), *asked.former))
@@ -54,10 +50,7 @@ def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answ
 
 
 def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
-    """Whether the file proves that the column has the value in no row of the block, and tells of all of them.
-
-    Its footer names the schema versions of its rows, and counts and bounds values. What it doesn't say proves nothing.
-    """
+    """Whether the footer proves that no row of the block matches or is unknown."""
     ids = _ids(reader.schema)
     versions = reader.metadata.mappings
     if asked.field_id not in ids or not versions:
@@ -84,7 +77,6 @@ def _is_outside(value: Value, bounds: tuple[int, int] | tuple[bytes, bytes] | No
 
 
 def _ids(schema: pa.Schema) -> frozenset[int]:
-    """The field ids of the columns below structs."""
     found: set[int] = set()
     fields = list(schema)
     while fields:
@@ -96,7 +88,6 @@ def _ids(schema: pa.Schema) -> frozenset[int]:
 
 
 def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
-    """For which rows the column has the value. None where others left the column out, or changed its type."""
     column = column_by_id(rows, asked.field_id)
     try:
         return None if column is None else _true(equal(column, asked.value))
@@ -105,7 +96,7 @@ def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
 
 
 def equal(column: pa.Array, value: Value) -> pa.Array:
-    """Compare a column with a value: as numbers where both are, and floating ones as the column rounds them."""
+    """Compare a column with a value, numerically if both are numbers, with the column's rounding."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         column, kind = column.storage, kind.storage_type
@@ -131,7 +122,6 @@ def _reach(asked: TableColumn, mapping: ValueMapping) -> _Reach:
 
 
 def _left_out(asked: TableColumn, rows: pa.RecordBatch, mapping: ValueMapping) -> bool:
-    """Whether this version wrote the field to another column, which others left out of the file since."""
     written = mapping.column_ids.intersection(asked.former)
     return any(column_by_id(rows, each) is None for each in written)
 
@@ -144,7 +134,6 @@ def _any(rows: pa.RecordBatch, field_ids: Iterable[int]) -> Mask:
 
 
 def _is_set(rows: pa.RecordBatch, field_id: int) -> Mask:
-    """For which rows the column has something: a list or map that is there has it only with entries."""
     column = column_by_id(rows, field_id)
     if column is None:
         return np.zeros(rows.num_rows, np.bool_)

@@ -1,4 +1,4 @@
-"""The values that columns are compared with: read as the column's type wants them, so that no comparison is a guess."""
+"""Values for comparisons, parsed by the column's type."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DIGITS: Final = 100
 
 
 def value_for(asked: ColumnIs, kind: IcebergType) -> Value:
-    """The value that a column of this type is compared with. ConfigError where no value of the type is meant."""
+    """Parse a value by a column's type. Raises ConfigError."""
     constant = asked.value
     match kind, constant.kind:
         case StringType(), "text":

@@ -1,7 +1,6 @@
-"""Other columns that may have a field's values: from before it, or what it lies in, was changed.
+"""Former columns of a field: from before the field, or a struct around it, changed its type.
 
-A table never changes a column's type in place, except to widen it. So what versions of the schema wrote before lies in
-columns of the same path, or in a column where a struct around the field is now.
+Only widening keeps a column; any other change makes a column with the same path, or replaces a struct.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ _STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 
 
 class ColumnHistory:
-    """The columns of all versions of a table's schema."""
-
     def __init__(self, ledger: LedgerState) -> None:
         self._rows = tuple(row_mapping_from_text(each.mapping) for each in ledger.versions)
         self._entries = {each.field_id: each for each in ledger.entries}
@@ -30,20 +27,18 @@ class ColumnHistory:
             self._by_path[each.root, each.path].append(each)
 
     def is_enum(self, field_id: int) -> bool:
-        """Whether the column is an enum in some version."""
         entry = self._entries.get(field_id)
         if entry is None or not is_field(entry.path[-1]):
             return False
         return any(each.declared(entry.path).is_enum for each in self._mappings(entry.root, field_id))
 
     def messages(self, field_id: int) -> frozenset[str]:
-        """The types of message that have the column in some version."""
         entry = self._entries.get(field_id)
         mappings = self._mappings(entry.root, field_id) if entry else ()
         return frozenset(name for each in mappings for name in each.messages)
 
     def former(self, field_id: int) -> frozenset[int]:
-        """The other columns that may have the field's values in rows where they are set."""
+        """Return the columns that may have the field's values in rows in which they are set."""
         own = self._entries.get(field_id)
         if own is None:
             return frozenset()
@@ -65,14 +60,12 @@ class ColumnHistory:
             each = self._entries.get(each.parent_id)
 
     def _telling(self, around: LedgerEntry) -> set[int]:
-        """What of a column around the field may have it: a struct what it didn't know, any other column all."""
         if around.type not in _STRUCTS:
             return {around.field_id}
         inside = self._by_path.get((around.root, (*around.path, UNRECOGNIZED_STEP)), ())
         return {each.field_id for each in inside if each.parent_id == around.field_id}
 
     def _elsewhere(self, own: LedgerEntry) -> Iterator[Path]:
-        """Where the field lies if its message was, or is, another one: alone, beside others, or by another name."""
         head, *below = own.path
         if isinstance(head, str):
             return
@@ -89,7 +82,6 @@ class ColumnHistory:
         return [each for each in tops if is_field(each.path[0])]
 
     def _mappings(self, root: str, field_id: int) -> Iterator[ValueMapping]:
-        """Those that have the column."""
         for row in self._rows:
             mapping = row.key if root == KEY else row.value
             if field_id in mapping.column_ids:

@@ -1,7 +1,4 @@
-"""Which data files of a table hold records of a selection, by what manifests state: no data file is opened.
-
-A file whose bounds aren't stated is listed. So is a file between whose bounds a record may lie.
-"""
+"""Lists the data files that may hold selected records, from manifests alone. A file without bounds is listed."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ _FAR: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A data file: Kafka partitions, offsets and timestamps (ms) of its records. None if the manifest has no bounds.
+    """A data file: Kafka partitions, offsets and timestamps (ms) of its records. None if unknown.
 
-    `place` are the values of the table partition that the file is in.
+    `place` are the values of the file's table partition.
     """
 
     path: str
@@ -40,7 +37,6 @@ class ListedFile:
 
     @classmethod
     def of(cls, file: DataFile) -> Self:
-        """Describe a manifest's data file."""
         lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
         times = [
             ValueBounds(low // unit, high // unit)
@@ -67,13 +63,12 @@ def listed_files(table: Table, selection: Selection) -> list[ListedFile]:
 
 
 def check_points(selection: Selection) -> None:
-    """Raise ConfigError for a start or end that names no place in a file."""
+    """Raise ConfigError for a start or end that is no position in a file."""
     if isinstance(selection.start, Latest):
         raise ConfigError("--from is an offset or a time: no file begins at the end of the archive")
 
 
 def time_text(milliseconds: int) -> str:
-    """A time of a record: `2026-01-31T00:00:00.000Z`."""
     moment = datetime.fromtimestamp(0, UTC).timestamp() + milliseconds / 1000
     try:
         return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -100,7 +95,6 @@ def _may_hold(file: ListedFile, selection: Selection, table_files: Sequence[List
 
 
 def _is_before(file: ListedFile, start: Point, table_files: Sequence[ListedFile]) -> bool:
-    """Whether all records of a file come before the start. A time means the first offset at or after it."""
     match start:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.high < offset
@@ -114,7 +108,6 @@ def _is_before(file: ListedFile, start: Point, table_files: Sequence[ListedFile]
 
 
 def _is_from(file: ListedFile, end: Point, table_files: Sequence[ListedFile]) -> bool:
-    """Whether all records of a file come at or after the end. A time means the first offset at or after it."""
     match end:
         case AtOffset(offset):
             return file.offsets is not None and file.offsets.low >= offset
@@ -129,7 +122,6 @@ def _is_from(file: ListedFile, end: Point, table_files: Sequence[ListedFile]) ->
 
 
 def _reaching(file: ListedFile, timestamp: int, table_files: Sequence[ListedFile]) -> Iterator[ListedFile]:
-    """The files with records of the file's partition, whose times are unknown or reach the timestamp."""
     for neighbour in table_files:
         if _may_share_a_partition(file, neighbour) and (neighbour.times is None or neighbour.times.high >= timestamp):
             yield neighbour

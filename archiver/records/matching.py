@@ -1,4 +1,4 @@
-"""Reads the selected records of an archive: rows that can't match are left out before values are encoded or decoded."""
+"""Reads the selected records of an archive; rows that can't match are skipped before decoding."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedRecords:
-    """The records of an archive that a selection chooses. `unjudged` is filled while they are read."""
+    """The selected records of an archive. `unjudged` is filled while they are read."""
 
     archive: TopicArchive
     selection: Selection
@@ -38,7 +38,7 @@ class SelectedRecords:
 
     @classmethod
     def of(cls, archive: TopicArchive, selection: Selection) -> Self:
-        """Look up the columns that the condition names. Raises ConfigError, RegistryError and ReplayError."""
+        """Look up the columns of the condition. Raises ConfigError, RegistryError and ReplayError."""
         where = selection.where
         if where is None or not where.columns:
             return cls(archive=archive, selection=selection)
@@ -50,7 +50,7 @@ class SelectedRecords:
     def read(
         self, wanted: RowRange, shape: RecordShape = AS_CONSUMED
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Give the chosen records of a range, maybe none, each time with the offset up to which all were read."""
+        """Yield the chosen records of a range, maybe none, with the offset up to which all were read."""
         where = self.selection.where
         matches = where is not None and (self.columns or shape.shows)
         batches = self.archive.records(

@@ -1,7 +1,6 @@
 """Reads the matching records of one open file.
 
-Conditions on columns are evaluated on the table's rows. Blocks whose statistics prove that no row matches aren't read,
-and of the remaining blocks only the columns of the condition, until a row may match.
+Blocks are skipped by statistics; then only the condition's columns are read, until a row may match.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ _YES = np.ones(1, np.bool_)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFile:
-    """An open file that gives only the records that a condition holds for.
-
-    `judged` assembles records in the shape that conditions are evaluated on.
-    """
+    """An open file that yields matching records. `judged` assembles records for the conditions."""
 
     file: OpenFile
     path: str
@@ -45,15 +41,12 @@ class MatchingFile:
 
     @property
     def reader(self) -> SegmentReader:
-        """The reader of the file."""
         return self.file.reader
 
     def close(self) -> None:
-        """Close the file."""
         self.file.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Assemble the matching records of a block in a range. Batches are sorted and never empty."""
         self.unjudged.forget(self.path, block)
         if self.columns and (self._is_ruled_out(block) or not self._may_match(block, wanted)):
             return
@@ -87,7 +80,6 @@ class MatchingFile:
 
     @property
     def _lacks_a_column(self) -> bool:
-        """Whether the file says nothing about a column: its values were kept raw, with another schema or none."""
         there = frozenset(_field_ids(self.reader.schema))
         return any(
             there.isdisjoint((column.field_id, *column.unrecognized, *column.former))
@@ -99,7 +91,6 @@ class MatchingFile:
         return {asked: answer(column, rows, mappings) for asked, column in self.columns.items()}
 
     def _is_ruled_out(self, block: Block) -> bool:
-        """Whether the file's statistics prove that no row of the block matches, or is in doubt."""
         answers = {
             asked: Answer(_NO, _NO if is_absent(column, block, self.reader, self.judged.mappings) else _YES)
             for asked, column in self.columns.items()
@@ -107,7 +98,6 @@ class MatchingFile:
         return not self.where.may_hold(1, answers).any()
 
     def _may_match(self, block: Block, wanted: RowRange) -> bool:
-        """Whether a row of the block may match, by the columns of the condition alone."""
         if self._lacks_a_column:
             return True
         ids = KAFKA_IDS | self._column_ids

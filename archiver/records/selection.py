@@ -1,9 +1,8 @@
-"""The records that a user selects: partitions, a start and an end as offsets or times, and a condition.
+"""Selections of records: partitions, a start and an end, and a condition.
 
     earliest | latest | 1200 | 2026-01-31 | 2026-01-31T00:00:00Z
 
-A day is its midnight in UTC. A time means the first offset at or after it, as in Kafka's own look-up. The end is not
-included. `where` has the syntax of conditions.
+A day is its midnight in UTC. A time means the first offset at or after it, as in Kafka. The end is exclusive.
 """
 
 from __future__ import annotations
@@ -32,21 +31,16 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class AtOffset:
-    """An offset, as a number."""
-
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """A time in ms since 1970."""
-
     timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class Earliest:
-    """The beginning of the archive."""
+class Earliest: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A part of a topic. Without `partitions` it has all of them, without `where` all records between the points."""
+    """A part of a topic. Empty `partitions`: all. `where` None: all records."""
 
     start: Point = Earliest()
     end: Point = Latest()
@@ -75,7 +69,7 @@ class Selection:
         partitions: tuple[int, ...] = (),
         where: str | None = None,
     ) -> Selection:
-        """Parse what a person wrote; ConfigError where that means nothing, or the end comes before the start."""
+        """Parse options. Raises ConfigError, also if the end is before the start."""
         selection = cls(
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
@@ -87,7 +81,7 @@ class Selection:
 
     @property
     def start_text(self) -> str:
-        """The start as text: the same for starts that mean the same, empty for the beginning."""
+        """The start as text, equal for equal starts, empty for the beginning."""
         match self.start:
             case AtOffset(offset):
                 return str(offset) if offset else ""
@@ -101,7 +95,6 @@ class Selection:
                 assert_never(self.start)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records for which the condition holds. It has no conditions on columns: see `matching`."""
         return records if self.where is None else self.where.filter(records)
 
     def _check_order(self, start: str | None, end: str | None) -> None:
@@ -116,7 +109,7 @@ class Selection:
             raise ConfigError("--from comes after --to: nothing lies between them", start=start, end=end)
 
     def chosen(self, archive: TopicArchive) -> tuple[int, ...]:
-        """Return the partitions that are selected; ConfigError if one isn't archived."""
+        """Return the selected partitions. Raises ConfigError if one isn't archived."""
         unknown = set(self.partitions) - set(archive.partitions)
         if unknown:
             raise ConfigError(
@@ -128,17 +121,16 @@ class Selection:
         return self.partitions or archive.partitions
 
     def start_offset(self, archive: TopicArchive, partition: int) -> int:
-        """Return the offset at which the selection begins in a partition."""
         return _offset(archive, partition, self.start)
 
     def end_offset(self, archive: TopicArchive, partition: int) -> int:
-        """Return the offset before which the selection ends in a partition: the archive's end at the latest."""
+        """Return the exclusive end offset in a partition, at most the archive's end."""
         return min(_offset(archive, partition, self.end), archive.end(partition))
 
     def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
-        """Give the range of each partition that may hold selected records; ConfigError if one isn't archived.
+        """Yield the range of each partition that may hold selected records, without retired ones.
 
-        Ranges begin after what was retired by now. If the condition bounds offsets and times, they are no wider.
+        Raises ConfigError if a partition isn't archived.
         """
         for partition in self.chosen(archive):
             start, end = self.start_offset(archive, partition), self.end_offset(archive, partition)
@@ -148,7 +140,6 @@ class Selection:
                 yield narrowed
 
     def narrowed(self, wanted: RowRange) -> RowRange | None:
-        """Return the part of a range that may hold records for which the condition holds; None if none may."""
         if self.where is not None:
             bounds = self.where.bounds(wanted.partition)
             if bounds is None:
@@ -169,7 +160,7 @@ def _parsed(text: str) -> Where:
 
 
 def parse_point(text: str) -> Point:
-    """Parse one start or end."""
+    """Parse a start or end. Raises ConfigError."""
     word = text.strip().lower()
     if word in ("earliest", "beginning"):
         return Earliest()
@@ -202,7 +193,7 @@ def _offset(archive: TopicArchive, partition: int, point: Point) -> int:
 
 
 def _millis(moment: datetime) -> int:
-    """Milliseconds since 1970, rounded up: rounded down, a time would include records from before it."""
+    """Return ms since 1970, rounded up, to exclude earlier records."""
     since = moment - datetime.fromtimestamp(0, moment.tzinfo)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return -(-micros // 1_000)

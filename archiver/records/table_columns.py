@@ -1,4 +1,4 @@
-"""Conditions on a table's columns, checked against its schema: which column is meant, and the value it is to have."""
+"""Conditions on a table's columns, resolved by its schema."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from schema_mapping.columns.ledger import LedgerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column below `key` or `val`, by field ids, and the value that it is to have.
+    """A column below `key` or `val`, by field ids, and the value to compare with.
 
-    Others tell of which rows it says nothing: `errors` is `__err__`, `unrecognized` are the `__unrecognized__` of each
-    message that has it inside, `former` may hold the field's values from before a type on the way to it was changed.
-    `messages` are the types of message that have the column; none where no version of the schema has it.
+    Columns that make a row unknown: `errors` is `__err__`, `unrecognized` the `__unrecognized__` of the messages around
+    it, `former` its former columns. `messages` are the message types that have the column.
     """
 
     part: str
@@ -36,7 +35,7 @@ class TableColumn:
 
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
-    """The columns that a condition names. ConfigError where the table has none like that, or of another type."""
+    """Resolve the columns of a condition. Raises ConfigError if one doesn't exist or has another type."""
     found = {each: _column(each, schema) for each in where.columns}
     if not found:
         return {}

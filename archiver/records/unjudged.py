@@ -1,4 +1,4 @@
-"""Counts records that a condition can't judge: what they have isn't in the columns that it names."""
+"""Counts records for which a condition is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.storage.segment import Block
 
 @dataclass(slots=True)
 class UnjudgedRecords:
-    """Counts the records that the condition's columns say nothing about: they may match, and are left out."""
+    """Unknown records may match, and are left out."""
 
     _counts: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
 
@@ -26,16 +26,14 @@ class UnjudgedRecords:
         self._counts[path, block.index] = (count + records.num_rows, partition, min(first, int(offsets.min())))
 
     def forget(self, path: str, block: Block) -> None:
-        """Forget a block that is about to be read again."""
         self._counts.pop((path, block.index), None)
 
     @property
     def count(self) -> int:
-        """How many records there are."""
         return sum(count for count, _, _ in self._counts.values())
 
     def text(self, topic: str) -> str | None:
-        """Say how many records can't be judged, where the first is, and what to do. None if there are none."""
+        """Describe how many records are unknown, the place of the first, and what to do. None if there are none."""
         if not self._counts:
             return None
         partition, first = min((partition, first) for _, partition, first in self._counts.values())

@@ -1,4 +1,4 @@
-"""What a condition of `--where` means: which rows of a batch it holds for, and which ranges can hold such rows."""
+"""The evaluation of `--where`: matching rows of a batch, and bounds of ranges."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _MATCHES: Final = ("starts with", "ends with", "contains")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The offsets and times (ms) that rows of one partition must lie between, all included."""
+    """Inclusive bounds of offsets and times (ms)."""
 
     low_offset: int = 0
     high_offset: int = _MOST
@@ -60,13 +60,12 @@ class Bounds:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row can lie between."""
         return self.low_offset > self.high_offset or self.low_time > self.high_time
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """For which records a column has a value, and of which its columns don't tell."""
+    """The records for which a condition on a column holds, or is unknown."""
 
     holds: Mask
     unknown: Mask
@@ -81,46 +80,40 @@ _NO_ANSWERS: Final[Answers] = {}
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on records. `text` is what the user wrote, with one space for several outside of quotes."""
+    """A condition on records. `text` is the user's, with whitespace outside of quotes collapsed."""
 
     text: str
     condition: Condition
 
     @classmethod
     def parse(cls, text: str) -> Where:
-        """Parse an expression (see `where_syntax`); ConfigError with the position of what is wrong."""
+        """Parse an expression. Raises ConfigError with the position of a mistake."""
         condition = parse_where(text)
         return cls(_TEXT_OR_SPACE.sub(lambda found: found["text"] or " ", text.strip()), condition)
 
     @property
     def columns(self) -> tuple[ColumnIs, ...]:
-        """The conditions on columns of the table, each once. Records don't have these columns."""
         return tuple(dict.fromkeys(_columns(self.condition)))
 
     def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
-        """Say for each record whether the condition holds, with the answers of its `columns`.
-
-        `unknown` says so too where it can't be ruled out: with another value in columns that don't tell.
-        """
+        """Return for each record whether the condition holds or, with `unknown`, is unknown."""
         return _mask(self.condition, records, answers, unknown=unknown)
 
     def may_hold(self, rows: int, answers: Answers) -> Mask:
-        """Say for each row whether the condition can hold by the answers of its `columns` alone."""
+        """Return for each row whether the condition can hold, by the `answers` alone."""
         return _mask(self.condition, rows, answers, unknown=True)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records for which the condition holds."""
         mask = self.rows(records)
         return records if mask.all() else records.filter(pa.array(mask))
 
     def bounds(self, partition: int) -> Bounds | None:
-        """Return bounds of the rows of a partition for which it can hold; None if it can hold for none."""
         found = _bounds(self.condition, partition, negated=False)
         return None if found.is_empty else found
 
 
 def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers, *, unknown: bool) -> Mask:
-    """Evaluate a condition. A number of rows stands for records that aren't there: only columns are known then."""
+    """Evaluate a condition. A number of rows stands for unread records: only columns are known."""
     match condition:
         case ColumnIs():
             answer = answers[condition]
@@ -178,7 +171,6 @@ def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array
 
 
 def _of_headers(records: pa.RecordBatch, header: Header, holds: Callable[[pa.Array], Mask]) -> Mask:
-    """Say for each record whether a header with this name has a value for which `holds` says so."""
     headers = records.column("headers")
     entries = headers.flatten()
     found = np.zeros(records.num_rows, np.bool_)

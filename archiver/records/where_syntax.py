@@ -1,4 +1,4 @@
-"""The syntax of `--where`: text to conditions, with errors that name the position.
+"""The syntax of `--where`.
 
     partition in (0, 3) and time >= 2026-01-31T00:00:00Z and not key starts with 'test-'
     offset < 1200 or header['trace'] = 'abc' or value is null
@@ -26,14 +26,14 @@ ConstantKind: TypeAlias = Literal["text", "bytes", "number", "time", "truth"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The headers with this name. A condition holds if it holds for one of them."""
+    """A condition holds if it holds for one of the headers with this name."""
 
     name: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class NumberIs:
-    """A number compares so with a value. Times are in ms since 1970, -1 where a record has none."""
+    """Times are in ms since 1970, -1 if a record has none."""
 
     field: NumberField
     comparison: Comparison
@@ -42,7 +42,7 @@ class NumberIs:
 
 @dataclass(frozen=True, slots=True)
 class BytesAre:
-    """A key, value or header compares so with bytes. Null compares with nothing."""
+    """Null matches nothing."""
 
     field: BytesField | Header
     comparison: Comparison | Match
@@ -51,21 +51,19 @@ class BytesAre:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """A key, value or header is there, and null."""
+    """The key, value or header exists and is null."""
 
     field: BytesField | Header
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """A header with this name is there."""
-
     header: Header
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """What a column is compared with, as it was written: text without its quotes, bytes in hexadecimal digits."""
+    """A constant as written: text without quotes, bytes in hexadecimal digits."""
 
     kind: ConstantKind
     text: str
@@ -73,35 +71,28 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class ColumnIs:
-    """A column of the table, below `key` or `val`, has this value. Null equals nothing."""
+    """A column below `key` or `val` equals a constant. Null equals nothing."""
 
     path: tuple[str, ...]
     value: Constant
 
     @property
     def column(self) -> str:
-        """The column's full name."""
         return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The condition doesn't hold."""
-
     term: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """All of the conditions hold."""
-
     terms: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of the conditions holds."""
-
     terms: tuple[Condition, ...]
 
 
@@ -150,13 +141,13 @@ class _Token:
 
 
 def parse_where(text: str) -> Condition:
-    """Parse an expression; ConfigError with the position of what is wrong."""
+    """Parse an expression. Raises ConfigError with the position of a mistake."""
     parser = _Parser(text)
     return parser.whole()
 
 
 def moment_of(text: str) -> datetime:
-    """Parse a time; a day alone, with or without `Z`, is its midnight in UTC. ValueError if it is neither."""
+    """Parse a time; a day is its midnight in UTC. Raises ValueError."""
     day = text.removesuffix("Z")
     return datetime.fromisoformat(f"{day}T00:00:00Z" if len(day) == _DAY else text)
 
@@ -200,7 +191,6 @@ class _Parser:
         return token
 
     def _is(self, *words: str) -> bool:
-        """Whether these words or signs come next; takes them if so."""
         ahead = self._tokens[self._next : self._next + len(words)]
         if [each.text.lower() for each in ahead if each.kind in {"word", "sign"}] != [*words]:
             return False

@@ -1,8 +1,6 @@
-"""Replaying archived topics: a consumer like confluent_kafka's, and export as JSON lines or Arrow.
+"""Replays archived topics: a consumer like confluent_kafka's, and export as JSON lines or Arrow.
 
-The ways in which users get records belong here. Reading tables, files and rows belongs in `archiver.archive`.
-
-A name is imported when it is first used: an export needs no `confluent_kafka`.
+Names are imported at first use: an export needs no `confluent_kafka`.
 """
 
 from __future__ import annotations

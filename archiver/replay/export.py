@@ -1,4 +1,4 @@
-"""Exports selected records to a stream, as JSON lines or Arrow IPC. A few batches are in memory at a time."""
+"""Exports selected records as JSON lines or Arrow IPC, with a few batches in memory."""
 
 from __future__ import annotations
 
@@ -17,30 +17,23 @@ from archiver.replay.jsonl import render, render_decoded
 
 
 class Output(Protocol):
-    """A stream that takes bytes."""
-
     @property
-    def closed(self) -> bool:
-        """Whether nothing can be written any more."""
+    def closed(self) -> bool: ...
 
-    def write(self, data: bytes, /) -> object:
-        """Write some bytes."""
+    def write(self, data: bytes, /) -> object: ...
 
-    def writelines(self, lines: Iterable[bytes], /) -> object:
-        """Write several pieces."""
+    def writelines(self, lines: Iterable[bytes], /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStarted:
-    """`offsets` offsets of the archive are to be read; so many records or fewer are written."""
+    """The number of offsets in the selection, an upper bound of the records."""
 
     offsets: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """`records` records were written in all, and `offsets` offsets read."""
-
     offsets: int
     records: int
 
@@ -50,14 +43,14 @@ ExportEvent = ExportStarted | Exported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Gives the selected records of an archive, at most `limit`. The observer is told how far it came."""
+    """Yields the selected records of an archive, at most `limit`."""
 
     selected: SelectedRecords
     limit: int | None = None
     observer: Observer[ExportEvent] = ignore
 
     def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
-        """Give the records in batches with the columns of `shape`: partition by partition, in order of offset."""
+        """Yield batches with the columns of `shape`, by partition and offset."""
         ranges = [*self.selected.selection.resolve(self.selected.archive)]
         self.observer(ExportStarted(offsets=sum(each.end_offset - each.start_offset for each in ranges)))
         left, before, written = self.limit, 0, 0
@@ -78,7 +71,7 @@ class Export:
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Give the selected records in batches of the schema RECORDS: partition by partition, in order of offset."""
+    """Yield batches with the schema RECORDS, by partition and offset."""
     for batch in Export(selected=SelectedRecords.of(archive, selection)).batches():
         yield batch.select(RECORDS.names)
 
@@ -89,7 +82,7 @@ def write_jsonl(archive: TopicArchive, selection: Selection, stream: Output) -> 
 
 
 def write_arrow(archive: TopicArchive, selection: Selection, stream: Output) -> int:
-    """Write the selected records as an Arrow IPC stream and return how many. The schema's metadata names the topic."""
+    """Write the selected records as an Arrow IPC stream and return how many. The metadata names the topic."""
     return export_arrow(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
@@ -104,7 +97,6 @@ def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> in
 
 
 def export_arrow(export: Export, stream: Output) -> int:
-    """Write an export as an Arrow IPC stream and return how many records it has."""
     rows = 0
     schema = RECORDS.with_metadata({"topic": export.selected.archive.topic})
     with pa.ipc.new_stream(stream, schema) as writer:

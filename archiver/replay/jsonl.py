@@ -1,15 +1,13 @@
-"""Records as JSON lines: one object for each record, nothing lost.
+"""Records as lossless JSON lines.
 
     {"topic": "orders", "partition": 0, "offset": 12, "timestamp": 1700000000000, "timestamp_type": 0,
      "key": "k", "value": {"base64": "AP8="}, "headers": [["trace", "1"], ["trace", null]]}
 
-Bytes that are valid UTF-8 become a string, other bytes an object with their base64, and null stays null. The same holds
-for header names. `timestamp` is in ms, -1 where there is none (type -1 or 0). `timestamp_type` is Kafka's: 0 create
-time, 1 log append time.
+Valid UTF-8 becomes a string, other bytes an object with their base64; so do header names. `timestamp` is in ms, -1
+without one. `timestamp_type` is Kafka's: 0 create time, 1 log append time.
 
-With `--decode` a record also has the schema version of its row. A key or value that has a schema is shown as canonical
-JSON, and `key_type` or `value_type` names its type. One that couldn't be decoded is an object with its base64 and the
-reason. Without a schema it is as above, and the type is null.
+With `--decode` a record also has its schema version. A key or value with a schema is canonical JSON, and `key_type` or
+`value_type` names its type; an undecodable one is an object with base64 and reason.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ _COLUMNS = ("partition", "offset", "timestamp", "timestamp_type", "key", "value"
 
 
 def render(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Render a batch of records: one line for each record, with its newline."""
     columns = [batch.column(name).to_pylist() for name in _COLUMNS]
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
     for partition, offset, timestamp, timestamp_type, key, value, headers in zip(*columns, strict=True):
@@ -43,7 +40,6 @@ def render(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
 
 
 def render_decoded(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
-    """Render a batch with the columns of DECODED: one line for each record, with its newline."""
     names = (*_COLUMNS, "schema_version", "shown_key", "shown_value")
     columns = [batch.column(name).to_pylist() for name in names]
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -69,7 +65,6 @@ def render_decoded(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
 
 
 def _shown(name: str, data: bytes | None, shown: Mapping[str, str | None] | None, encode: Callable[[Any], str]) -> str:
-    """Render a key or value and its type as two members of an object, without braces."""
     kind = shown["type"] if shown else None
     if shown and shown["json"] is not None:
         text = shown["json"]
@@ -81,7 +76,6 @@ def _shown(name: str, data: bytes | None, shown: Mapping[str, str | None] | None
 
 
 def to_json(data: bytes | None) -> str | dict[str, str] | None:
-    """Render bytes as JSON."""
     if data is None:
         return None
     try:
@@ -91,7 +85,7 @@ def to_json(data: bytes | None) -> str | dict[str, str] | None:
 
 
 def from_json(value: Any) -> bytes | None:
-    """Return the bytes that `to_json` rendered."""
+    """Return the bytes that `to_json` rendered. Raises ValueError for anything else."""
     match value:
         case None:
             return None

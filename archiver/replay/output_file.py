@@ -1,4 +1,4 @@
-"""Files that a replay writes: under a temporary name until they are whole, and with errors that say what to do."""
+"""Output files, under a temporary name until they are complete."""
 
 from __future__ import annotations
 
@@ -18,34 +18,28 @@ PARTIAL = ".partial"
 
 
 class _Output(ABC):
-    """Counts what is written."""
-
     def __init__(self) -> None:
         self.size_bytes = 0
 
     def write(self, data: bytes | memoryview) -> int:
-        """Write some bytes."""
         self._put(data)
         size = memoryview(data).nbytes
         self.size_bytes += size
         return size
 
     def writelines(self, lines: Iterable[bytes]) -> None:
-        """Write several pieces."""
         for line in lines:
             self.write(line)
 
     @abstractmethod
-    def _put(self, data: bytes | memoryview) -> None:
-        """Write all of it."""
+    def _put(self, data: bytes | memoryview) -> None: ...
 
 
 class OutputFile(_Output):
-    """A file to write, as a context manager. It has its name only when all of it is on disk.
+    """A file to write, as a context manager, named `.partial` until all of it is on disk.
 
-    Until then its name ends with `.partial`. If anything fails, that file is removed; a process that is killed leaves
-    it. What isn't a regular file (a pipe, a device) is written to directly. Raises ConfigError if the file can't be
-    made, ReplayError if it can't be written.
+    On errors that file is removed. A pipe or device is written to directly. Raises ConfigError if the file can't be
+    created, ReplayError if it can't be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,6 +50,7 @@ class OutputFile(_Output):
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
+        """Raises ConfigError if the file can't be created."""
         try:
             self._target = self.path.resolve()
             if self._target.exists() and not self._target.is_file() and not self._target.is_dir():
@@ -98,12 +93,10 @@ class OutputFile(_Output):
         except OSError as error:
             raise self._failed(error) from error
 
-    def flush(self) -> None:
-        """Do nothing: the file is complete when its context ends."""
+    def flush(self) -> None: ...
 
     @property
     def closed(self) -> bool:
-        """Whether nothing can be written any more."""
         return self._file is None
 
     def _drop(self, file: IO[bytes]) -> None:
@@ -122,10 +115,7 @@ class OutputFile(_Output):
 
 
 class StandardOutput(_Output):
-    """Standard output as a replay writes it.
-
-    Raises BrokenPipeError if its reader is gone, ReplayError if it can't be written.
-    """
+    """Raises BrokenPipeError if its reader is gone, ReplayError if it can't be written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +130,6 @@ class StandardOutput(_Output):
             raise self._failed(error) from error
 
     def flush(self) -> None:
-        """Hand over what is buffered."""
         try:
             sys.stdout.buffer.flush()
         except BrokenPipeError:

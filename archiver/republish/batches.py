@@ -1,4 +1,4 @@
-"""Records of the archive as batches that a producer sends: split by size, and encoded without an object per record."""
+"""Archived records as producer batches, encoded without an object per record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_EPOCH: Final = -1
 class ProducedRecords:
     """Records, with the columns of `archiver.archive.records`, that become one batch of the target.
 
-    Timestamps are those that consumers of the source saw; in the target all of them are create times.
+    Consumers of the source saw the same timestamps; in the target all of them are create times.
     """
 
     records: pa.RecordBatch
@@ -33,16 +33,13 @@ class ProducedRecords:
 
     @property
     def rows(self) -> int:
-        """How many records there are."""
         return int(self.records.num_rows)
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Their offsets in the source."""
         return offsets_of(self.records)
 
     def encode(self, identity: ProducerIdentity) -> memoryview:
-        """Encode them as one batch with the offsets 0, 1, 2…, as brokers take it from a producer."""
         rows = self.rows
         columns = {
             "offset": pa.array(np.arange(rows, dtype=np.int64)),
@@ -65,7 +62,7 @@ class ProducedRecords:
 
 
 def split_by_size(records: pa.RecordBatch, *, most_bytes: int, most_rows: int) -> Iterator[pa.RecordBatch]:
-    """Split records into batches within these limits. A record above `most_bytes` is a batch of its own."""
+    """Split records into batches within these limits. A record above `most_bytes` is a separate batch."""
     ends = np.cumsum(sizes_of(records))
     start = 0
     while start < records.num_rows:

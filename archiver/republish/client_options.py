@@ -1,4 +1,4 @@
-"""Options of the cluster that records are moved to."""
+"""Options of the destination cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SERVERS: Final = "bootstrap.servers"
 
 
 def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: Path | None) -> Mapping[str, str]:
-    """Return the options of the destination's cluster: those of `file`, with `bootstrap` for its addresses.
+    """Return the destination's options, from `file`, with `bootstrap` for its addresses.
 
-    Without either it is the cluster of [kafka], whose options are `own`. They are never used for another cluster: it
-    must not see credentials that aren't meant for it.
+    Without either, return `own`, the options of [kafka]; another cluster never sees their credentials.
+    Raises ConfigError if `file` has no addresses.
     """
     if bootstrap is None and file is None:
         return own
@@ -28,7 +28,7 @@ def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: 
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a file of `name=value` lines, as Kafka's own tools take it, with librdkafka's names of options."""
+    """Read a file of `name=value` lines. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Carries the offsets of consumer groups over: from the source topic to the topic that its records were moved to."""
+"""Carries the offsets of consumer groups over to the target."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ ALL: Final = "all"
 class GroupTranslation:
     """Carries groups over from `topic` in the cluster of `source` to `target` in the other one.
 
-    A group goes on at the record at which it would have gone on, under its own name. Groups that stand further in the
-    target stay there, and so do those that have yet to read what others wrote there before the transfer. A group with
-    members in the target is left alone: only they may commit.
+    Groups that are further, or have yet to read older records, stay there. Groups with members in the target are left
+    alone.
     """
 
     source: ClusterAdmin
@@ -36,14 +35,13 @@ class GroupTranslation:
     partitions: tuple[int, ...]
 
     def names(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """Return the groups that are asked for; `all` stands for each with an offset of the source topic."""
+        """Return the requested groups; `all` means each with an offset of the source topic. Raises ConfigError."""
         wanted = tuple(dict.fromkeys(asked))
         if ALL in wanted and len(wanted) > 1:
             raise ConfigError(f"--translate-groups takes names of groups, or `{ALL}`, not both", found=wanted)
         return self.source.groups() if wanted == (ALL,) else wanted
 
     def run(self, asked: Iterable[str], log: ProgressLog) -> tuple[GroupReport, ...]:
-        """Carry the groups over, by the entries of the transfer."""
         everyone = ALL in tuple(asked)
         committed = {
             group: committed_offsets(self.source_brokers, group, self.topic, self.partitions)
@@ -99,7 +97,6 @@ class GroupTranslation:
         return GroupReport(group=group, moved=moved, ahead=ahead, waiting=waiting, behind=behind)
 
     def _has_records(self, partition: int, start: int, end: int) -> bool:
-        """Whether the target has committed records between these offsets: what was aborted leaves only a gap."""
         start = max(start, self.destination_brokers.list_offsets(self.target, (partition,), "earliest")[partition])
         if start >= end:
             return False

@@ -1,4 +1,4 @@
-"""The whole of `replay --to-kafka`: checks first, then the transfer, then its offset map and the groups."""
+"""`replay --to-kafka`: checks, then the transfer, then its offset map and the groups."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ PROGRESS_TOPIC: Final = "archiver-replay-progress"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferOrder:
-    """What the user asks for.
-
-    `name` is the transfer's own, by default of both topics. `start` and `where` are the texts of the selection.
-    `creates` makes the target with `topic_settings` if it isn't there.
-    """
+    """The options of a transfer. `name` defaults to both topics; `creates` creates a missing target."""
 
     target: str
     name: str | None = None
@@ -52,12 +48,11 @@ class TransferOrder:
     groups: tuple[str, ...] = ()
 
     def named(self, topic: str) -> str:
-        """Return the transfer's name."""
         return self.name or f"{topic}-to-{self.target}"
 
 
 class TransferJob:
-    """Moves an archive's records to a topic as ordered. `source` and `destination` are options of the two clusters."""
+    """Copies an archive's records to a topic. `source` and `destination` are options of the two clusters."""
 
     def __init__(
         self,
@@ -79,7 +74,7 @@ class TransferJob:
         self._observer = all_of(observer)
 
     def run(self) -> TransferReport:
-        """Check everything, move, write the map, carry groups over. Raises ConfigError before any work."""
+        """Check everything, transfer, write the map, carry groups over. Raises ConfigError before any work."""
         order, archive = self._order, self._archive
         chosen = self._selection.chosen(archive)
         if not chosen:
@@ -152,10 +147,6 @@ class TransferJob:
     def _translation(
         self, stack: ExitStack, admin: ClusterAdmin, brokers: BrokerClient, partitions: tuple[int, ...]
     ) -> GroupTranslation | None:
-        """The translation of groups; asks the source's cluster now, so that a wrong one is told before the work.
-
-        `stack` closes the connections to it.
-        """
         if not self._order.groups:
             return None
         source_brokers = stack.enter_context(BrokerClient(self._source))

@@ -1,4 +1,4 @@
-"""The offset map of a transfer: as a file, and to look up where readers of the source go on in the target."""
+"""The offset map of a transfer: as a file, and to look up positions in the target."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
 
         {"partition":0,"source":1200,"target":0,"count":5000}
 
-    Source offset 1200 has become target offset 0, 1201 has become 1, and so on for 5,000 records. The lines of a
-    partition are in the order of offsets.
+    Source offset 1200 has become target offset 0, and so on for 5,000 records. A partition's lines are in order.
     """
     records = 0
     held: dict[int, Runs] = {}
@@ -25,7 +24,7 @@ def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
         if not isinstance(entry, Moved):
             continue
         runs = Runs.joined([each for each in (held.pop(entry.partition, None), entry.runs) if each is not None])
-        last = max(0, len(runs) - 1)  # the next entry may go on with the last run
+        last = max(0, len(runs) - 1)  # the next entry may continue the last run
         held[entry.partition] = Runs(runs.sources[last:], runs.targets[last:], runs.counts[last:])
         done = Runs(runs.sources[:last], runs.targets[:last], runs.counts[:last])
         output.writelines(_lines(entry.partition, done))
@@ -43,10 +42,9 @@ def _lines(partition: int, runs: Runs) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class PlacesInTarget:
-    """Looks up offsets of the source in a transfer's entries, which are read once and not kept.
+    """Looks up source offsets in a transfer's entries.
 
-    `wanted` has the offsets asked for, by partition. `ends` are the ends of the target's partitions, asked for before
-    the entries are read: where nothing was moved, all that comes later is behind them.
+    `wanted` are the offsets by partition. `ends` are the ends of the target's partitions before the entries are read.
     """
 
     wanted: Mapping[int, frozenset[int]]
@@ -57,7 +55,6 @@ class PlacesInTarget:
     _next: dict[int, int] = field(default_factory=dict)
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Read all entries of the transfer."""
         for entry in entries:
             match entry:
                 case Begun():
@@ -78,15 +75,11 @@ class PlacesInTarget:
         self._reached[partition] = entry.next_offset
 
     def of(self, partition: int, offset: int) -> int | None:
-        """Return where a reader goes on in the target who would go on at `offset` in the source.
-
-        None if the transfer hasn't come so far, or doesn't have the partition.
-        """
+        """Return the target's position for a reader at `offset` in the source; None if it isn't reached yet."""
         if partition not in self._reached or offset > self._reached[partition]:
             return None
         found = self._found.get((partition, offset))
         return self._next.get(partition, self.ends[partition]) if found is None else found
 
     def first(self, partition: int) -> int:
-        """Return the place of the transfer's first record in the target, or of what it will write next."""
         return self._first.get(partition, self.ends[partition])

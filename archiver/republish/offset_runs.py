@@ -1,4 +1,4 @@
-"""Which offset of the source became which offset of the target, as runs of consecutive offsets."""
+"""Runs of consecutive offsets of the source and their offsets in the target."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs of records: `counts[i]` records from `sources[i]` on have become those from `targets[i]` on.
-
-    Both rise strictly. A record has exactly one place, so runs never overlap.
-    """
+    """`counts[i]` records from `sources[i]` on have become those from `targets[i]` on. Both rise strictly."""
 
     sources: Offsets
     targets: Offsets
@@ -28,18 +25,16 @@ class Runs:
 
     @property
     def records(self) -> int:
-        """How many records the runs have."""
         return int(self.counts.sum())
 
     @classmethod
     def of(cls, offsets: Offsets, base: int) -> Self:
-        """Return the runs of records with these offsets, which were written one after the other from `base` on."""
+        """Return the runs of records with these offsets, written consecutively from `base` on."""
         starts = np.flatnonzero(np.diff(offsets, prepend=offsets[:1] - 2) != 1).astype(np.int64)
         return cls(offsets[starts], starts + base, np.diff(np.append(starts, len(offsets))).astype(np.int64))
 
     @classmethod
     def joined(cls, parts: Iterable[Runs]) -> Self:
-        """Return the runs of all parts, in order. Runs that go on in the next one become one."""
         several = [*parts]
         if not several:
             return cls(*(np.empty(0, np.int64) for _ in range(3)))
@@ -52,26 +47,20 @@ class Runs:
 
     @classmethod
     def from_json(cls, rows: list[list[int]]) -> Self:
-        """Read runs back from their `to_json`."""
         table = np.array(rows, np.int64).reshape(-1, 3)
         return cls(table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy())
 
     def to_json(self) -> list[list[int]]:
-        """Return them as lists of source, target and count."""
         rows: list[list[int]] = np.stack([self.sources, self.targets, self.counts], axis=1).tolist()
         return rows
 
     def pieces(self, most: int) -> Iterator[Runs]:
-        """Give them in pieces of at most `most` runs."""
         for start in range(0, len(self), most):
             part = slice(start, start + most)
             yield Runs(self.sources[part], self.targets[part], self.counts[part])
 
     def place_of(self, offset: int) -> int | None:
-        """Return the target offset at which a reader goes on who would go on at the source's `offset`.
-
-        That is the place of the first record at or after it; None if these runs have none.
-        """
+        """Return the target offset of the first record at or after `offset`; None if there is none."""
         index = int(np.searchsorted(self.sources, offset, side="right")) - 1
         if index >= 0 and offset < self.sources[index] + self.counts[index]:
             return int(self.targets[index] + offset - self.sources[index])

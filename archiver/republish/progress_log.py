@@ -1,8 +1,6 @@
-"""The progress of transfers: a compacted topic in the target's cluster, written in the data's own transactions.
+"""The progress of transfers: a compacted topic, written in the data's transactions.
 
-A transfer's progress is committed together with the records it speaks of, or not at all. Every record of the log has a
-key of its own, so compaction keeps all of them: together they are the transfer's offset map. Several transfers may
-share the topic.
+Every record has a unique key, so compaction keeps all: they are the offset map. Transfers may share the topic.
 """
 
 from __future__ import annotations
@@ -34,10 +32,9 @@ _LOOK_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """What a transfer moves, and where to. It is the same in every run of the transfer.
+    """The source and target of a transfer, the same in all its runs.
 
-    `start` and `where` are as the user wrote them. Ids tell apart topics and tables that were made again under the
-    same name; they are empty where nobody gave one.
+    `start` and `where` are as the user wrote them. Ids detect recreated topics and tables; empty if unknown.
     """
 
     cluster_id: str
@@ -51,7 +48,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A partition is part of the transfer: it begins at this offset of the source."""
+    """A partition is part of the transfer, from this source offset on."""
 
     partition: int
     offset: int
@@ -60,9 +57,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """All that the transfer wants of a partition was moved up to and without `next_offset`.
+    """The selected records of a partition before `next_offset` were copied.
 
-    `sequence` counts a partition's entries from 1. `runs` are the records that came with this entry.
+    `sequence` counts a partition's entries from 1. `runs` are this entry's records.
     """
 
     partition: int
@@ -76,32 +73,26 @@ Entry: TypeAlias = Begun | Moved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProgress:
-    """How far a transfer came in a partition."""
-
     begun: Begun
     next_offset: int
     sequence: int
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the transfer has come no further than its beginning."""
         return self.next_offset == self.begun.offset
 
 
 class ProgressLog:
-    """The entries of one transfer in the topic of progress."""
-
     def __init__(self, brokers: BrokerClient, topic: str, transfer: str) -> None:
         self.topic = topic
         self.transfer = transfer
         self._brokers = brokers
 
     def read(self) -> dict[int, PartitionProgress]:
-        """Return how far each partition has come."""
         return self._progress(self.entries())
 
     def peek(self) -> tuple[dict[int, PartitionProgress], bool]:
-        """Return what `read` would return now, without waiting for open transactions, and whether there are none."""
+        """Return the result of `read` without waiting for open transactions, and whether there are none."""
         end, stable = self._end("high_watermark"), self._end("latest_stable")
         return self._progress(self._between(self._end("earliest"), stable)), stable >= end
 
@@ -119,10 +110,9 @@ class ProgressLog:
         return found
 
     def entries(self) -> Iterator[Entry]:
-        """Give the committed entries of the transfer, in the order in which they were written.
+        """Yield the committed entries in order, after transactions that were open before the call.
 
-        Waits until what was written before the call is decided: another transfer's open transaction may stand before
-        our own entries. Raises ReplayError where the log has lost an entry.
+        Raises ReplayError if the log has lost an entry.
         """
         stable = self._decided()
         yield from self._between(self._end("earliest"), stable)
@@ -146,7 +136,6 @@ class ProgressLog:
                 yield entry
 
     def batch(self, entries: Iterable[Entry]) -> ProducedRecords:
-        """Return the records of these entries, to be written in the same transaction as what they tell."""
         now = int(time.time() * 1000)
         rows = [
             {
@@ -163,7 +152,6 @@ class ProgressLog:
         return ProducedRecords(pa.RecordBatch.from_pylist(rows, RECORDS), Codec.ZSTD)
 
     def _decided(self) -> int:
-        """Return the end of the log's committed part, when nothing that was written before the call is open."""
         end = self._end("high_watermark")
         deadline = time.monotonic() + 2 * TRANSACTION_SECONDS
         while (stable := self._end("latest_stable")) < end:
@@ -185,7 +173,6 @@ class ProgressLog:
         return {"transfer": self.transfer, "partition": entry.partition, "sequence": _sequence(entry)}
 
     def _entry(self, key: bytes | None, value: bytes | None) -> Entry | None:
-        """Read an entry; None if it is another transfer's."""
         try:
             name = json.loads(key or b"null")
             if not isinstance(name, Mapping) or name.get("transfer") != self.transfer or value is None:
@@ -210,10 +197,7 @@ class ProgressLog:
 
 
 def entries_of(partition: int, *, after: int, next_offset: int, runs: Runs) -> Iterator[Moved]:
-    """Give the entries that tell of these runs. Records of the log stay small however many runs there are.
-
-    `after` is the sequence of the partition's last entry.
-    """
+    """Yield bounded entries for these runs. `after` is the sequence of the last entry."""
     pieces = [*runs.pieces(RUNS_IN_A_RECORD)] or [runs]
     for number, piece in enumerate(pieces, start=after + 1):
         is_last = number == after + len(pieces)

@@ -1,4 +1,4 @@
-"""A limit of records or bytes in a second."""
+"""A limit of records or bytes per second."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _STEPS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """At most so many records, or bytes, in a second. None: no limit."""
+    """At most this many records or bytes per second. None: no limit."""
 
     records: int | None = None
     bytes: int | None = None
 
     @classmethod
     def parse(cls, text: str | None) -> Rate:
-        """Parse `5000` (records a second) or `10MiB` (bytes a second); ConfigError where it is neither."""
+        """Parse `5000` (records a second) or `10MiB` (bytes a second). Raises ConfigError."""
         if text is None:
             return cls()
         plain = text.strip().removesuffix("/s")
@@ -39,12 +39,10 @@ class Rate:
 
     @property
     def most_rows(self) -> int | None:
-        """How many records to send at once."""
         return None if self.records is None else max(1, self.records // _STEPS)
 
     @property
     def most_bytes(self) -> int | None:
-        """How many bytes to send at once."""
         return None if self.bytes is None else max(1, self.bytes // _STEPS)
 
 
@@ -52,15 +50,12 @@ UNLIMITED: Final = Rate()
 
 
 class Pace:
-    """Keeps to a rate: says after each piece how long to wait before the next. Idle time isn't made up for."""
-
     def __init__(self, rate: Rate, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._now = now
         self._free_at = now()
 
     def pause_after(self, *, records: int, size: int) -> float:
-        """Return how many seconds to wait after a piece of so many records and bytes."""
         seconds = 0.0
         if self._rate.records is not None:
             seconds = records / self._rate.records

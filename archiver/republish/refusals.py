@@ -1,7 +1,6 @@
-"""Which records a target will refuse: larger than it takes, or with timestamps that it doesn't take.
+"""Finds records that a target will refuse: too large, or with refused timestamps.
 
-Bounds of files usually answer, and no record is read. A file is read only if its largest record or
-its timestamps may be refused, or if it doesn't state them. Nothing is sent.
+Files are read only if their statistics don't suffice.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _ANYBODY: Final = ProducerIdentity(producer_id=0, epoch=0, base_sequence=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetLimits:
-    """What a topic takes: bytes of a batch after compression, and the lowest and highest timestamp (ms)."""
+    """A topic's limits: bytes of a compressed batch, and the lowest and highest timestamp (ms)."""
 
     topic: str
     most_bytes: int
@@ -56,14 +55,13 @@ class TargetLimits:
 
     @classmethod
     def of(cls, topic: str, settings: Mapping[str, str], *, now_ms: int) -> Self:
-        """The limits that a topic's settings mean at this time."""
         either_side = settings.get(_OLDER_LIMIT, FOREVER)
         before, after = (int(settings.get(name, either_side)) for name in (BEFORE_MAX, AFTER_MAX))
         most = int(settings.get(MAX_BYTES, DEFAULT_BYTES))
         return cls(topic=topic, most_bytes=most, lowest=now_ms - before, highest=min(now_ms + after, FOREVER))
 
     def refuses_times(self, times: Any) -> Any:
-        """Which of the timestamps the topic refuses. Records without a timestamp have -1, which every topic takes."""
+        """Return which timestamps the topic refuses. -1, no timestamp, is always accepted."""
         return ((times < self.lowest) | (times > self.highest)) & (times != NO_TIMESTAMP)
 
 
@@ -76,8 +74,6 @@ class _RefusedRecords:
 
 @dataclass(slots=True)
 class RefusalCheck:
-    """Checks the records of a selection against the limits of a target."""
-
     archive: TopicArchive
     selection: Selection
     limits: TargetLimits
@@ -165,7 +161,7 @@ class RefusalCheck:
 
 
 def needed_settings(archive: TopicArchive, selection: Selection) -> dict[str, str]:
-    """The settings beyond Kafka's defaults that a topic needs to take each selected record, however it compresses."""
+    """Return the settings for a topic that takes each selected record, however compressed."""
     largest = 0
     for _, selected, stated in files_of(archive, selection.resolve(archive)):
         largest = max(largest, _largest_in(archive, selected) if stated is None else stated)
@@ -179,7 +175,6 @@ def _largest_in(archive: TopicArchive, selected: RowRange) -> int:
 
 
 def files_of(archive: TopicArchive, ranges: Iterable[RowRange]) -> Iterator[tuple[TableFile, RowRange, int | None]]:
-    """The files that may hold rows of the ranges, the part of the range in each, and its largest record if stated."""
     snapshot = archive.snapshot
 
     def stated(file: TableFile) -> int | None:

@@ -11,7 +11,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
-    """What a transfer has moved of a partition in all its runs: offsets of the source, `next_offset` not included."""
+    """The progress over all runs, in offsets of the source; `next_offset` is exclusive."""
 
     partition: int
     start_offset: int
@@ -24,9 +24,8 @@ class PartitionReport:
 class GroupReport:
     """A consumer group whose offsets were carried over.
 
-    `moved` has the new offset of each partition, `ahead` the partitions where the group stands further already,
-    `waiting` those where it stands at an offset that the transfer hasn't reached, and `behind` those where it has yet
-    to read records that the target had before the transfer's. `problem` says why nothing was done.
+    Partitions in `moved` have new offsets; in `ahead` the group is further already, in `waiting` the transfer hasn't
+    reached it, in `behind` the group has yet to read records from before the transfer. `problem`: why nothing was done.
     """
 
     group: str
@@ -38,14 +37,12 @@ class GroupReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the group stands in the target where it stood in the source, or further."""
+        """Whether the group's position in the target is the same as in the source, or further."""
         return self.problem is None and not self.waiting and not self.behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferReport:
-    """What one run of a transfer did."""
-
     transfer: str
     topic: str
     target: str
@@ -60,20 +57,17 @@ class TransferReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether all offsets of groups that were asked for could be carried over."""
         return all(each.succeeded for each in self.groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferNoted:
-    """Something that the user should know before the work begins."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferStarted:
-    """`behind` offsets of the source are left to move. `resumed`: an earlier run has moved some."""
+    """`behind` offsets of the source are left. `resumed`: an earlier run has copied some."""
 
     transfer: str
     topic: str
@@ -84,7 +78,7 @@ class TransferStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferMoved:
-    """A transaction was committed. All numbers are of this run, but `behind`, which is what is left."""
+    """A transaction was committed. `behind` is what is left; the other numbers are this run's."""
 
     records: int
     size_bytes: int
@@ -94,16 +88,12 @@ class TransferMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferInterrupted:
-    """Something failed that may work in a moment. The transfer goes on from what is committed, after a pause."""
-
     error: ContextError
     pause_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFinished:
-    """The run is over."""
-
     report: TransferReport
 
 

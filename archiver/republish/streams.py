@@ -1,4 +1,4 @@
-"""The records of a transfer in pieces that are sent at once: read from the archive, filtered, and split by size."""
+"""The records of a transfer in pieces of limited size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archiver.storage.segment import RowRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceLimits:
-    """How large a piece may be, before compression, and how it is compressed."""
-
     most_bytes: int
     most_rows: int
     codec: Codec
@@ -24,19 +22,17 @@ class PieceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Records to send; None if none of them was wanted. `next_offset` is where the source goes on after them."""
+    """Records to send; None if none was selected. `next_offset` is the source's after them."""
 
     records: ProducedRecords | None
     next_offset: int
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of keys, values and headers, about."""
         return 0 if self.records is None else int(self.records.records.nbytes)
 
 
 def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
-    """Give the selected records of a range. The last piece brings the source to the end of the range."""
     with closing(selected.read(wanted)) as batches:
         for chosen, read_to in batches:
             for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):

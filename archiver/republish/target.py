@@ -1,4 +1,4 @@
-"""The topic that records are moved to: created if asked for, and checked before any record is sent."""
+"""The target topic: created if requested, and checked before any record is sent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROGRESS: Final = {"cleanup.policy": "compact", TIMESTAMP_TYPE: "CreateTime"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A topic that was checked. `id` is empty if the cluster gives topics none."""
+    """A checked topic. `id` is empty if the cluster has no topic ids."""
 
     name: str
     id: str
@@ -43,12 +43,11 @@ class Target:
 
 
 def create_target(admin: ClusterAdmin, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-    """Create the target with these settings, or leave it as it is if it is there."""
     admin.create_topic(name, partitions, {**AS_COPIED, **settings})
 
 
 def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, partitions: tuple[int, ...]) -> Target:
-    """Check that the target takes the records of these partitions as they are; ConfigError if it doesn't."""
+    """Check that the target accepts these partitions' records unchanged. Raises ConfigError."""
     try:
         described = brokers.describe([name])[name]
     except UnknownTopic as error:
@@ -82,7 +81,7 @@ def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, parti
 
 
 def check_same(brokers: BrokerClient, target: Target) -> None:
-    """Raise TargetReplaced if the target was deleted and made again since it was checked."""
+    """Raise TargetReplaced if the target was recreated since it was checked."""
     found = _id_of(brokers.describe([target.name])[target.name])
     if found != target.id:
         raise TargetReplaced(
@@ -95,7 +94,7 @@ def check_same(brokers: BrokerClient, target: Target) -> None:
 
 
 def check_progress_topic(brokers: BrokerClient, admin: ClusterAdmin, name: str) -> None:
-    """Create the topic of progress if it isn't there; ConfigError if it would lose entries."""
+    """Create the progress topic unless it exists. Raises ConfigError if it would lose entries."""
     try:
         brokers.describe([name])
     except UnknownTopic:

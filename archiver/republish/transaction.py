@@ -1,4 +1,4 @@
-"""One transaction of a transfer: records of several partitions, and the entries that tell how far they bring it."""
+"""One transaction of a transfer: records, and their progress entries."""
 
 from __future__ import annotations
 
@@ -20,17 +20,12 @@ _WEIGHT: Final = 30_000
 
 @dataclass(slots=True)
 class _Waiting:
-    """What the open transaction has of one partition."""
-
     next_offset: int
     runs: list[Runs] = field(default_factory=list)
 
 
 class TransferTransaction:
-    """Writes records, and commits them together with the progress that they make.
-
-    `progress` is how far the transfer came; a commit brings it forward.
-    """
+    """Writes records, and commits them together with their progress."""
 
     def __init__(
         self, writer: TransactionalWriter, log: ProgressLog, target: str, progress: dict[int, PartitionProgress]
@@ -46,16 +41,14 @@ class TransferTransaction:
 
     @property
     def age(self) -> float:
-        """Seconds since the transaction's first write; 0 if it has none."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to commit."""
         return not self._waiting
 
     def begin(self, partitions: list[Begun]) -> None:
-        """Commit that these partitions are part of the transfer, before any record of them is written."""
+        """Commit that these partitions are part of the transfer, before any of their records."""
         if partitions:
             self._writer.write(self._log.topic, {PARTITION: self._log.batch(partitions)})
             self._writer.commit()
@@ -64,7 +57,6 @@ class TransferTransaction:
             self.progress[each.partition] = PartitionProgress(begun=each, next_offset=each.offset, sequence=0)
 
     def write(self, pieces: Mapping[int, ProducedRecords], size_bytes: int) -> None:
-        """Write one batch for each of these partitions."""
         self._since = self._since or time.monotonic()
         try:
             bases = self._writer.write(self._target, pieces)
@@ -79,14 +71,13 @@ class TransferTransaction:
         pass_point(TransferPoint.RECORDS_WRITTEN)
 
     def reach(self, partition: int, next_offset: int) -> None:
-        """Note that nothing before this offset is left to write."""
         if partition in self._waiting:
             self._waiting[partition].next_offset = next_offset
         elif next_offset > self.progress[partition].next_offset:
             self._waiting[partition] = _Waiting(next_offset)
 
     def commit(self) -> dict[int, Runs]:
-        """Commit what was written, with the progress it makes. Return the runs of each partition."""
+        """Commit the records and their progress. Return the runs of each partition."""
         entries: list[Entry] = []
         moved: dict[int, Runs] = {}
         reached = dict(self.progress)
@@ -109,7 +100,6 @@ class TransferTransaction:
 
 
 def _portions(entries: list[Entry]) -> list[list[Entry]]:
-    """Entries in portions that fit into one batch of the log: by their runs, and at most some hundred."""
     portions = defaultdict[int, list[Entry]](list)
     weight = 0
     for entry in entries:

@@ -1,8 +1,6 @@
-"""Moves the records of an archive to a Kafka topic, each exactly once, however often it is stopped and started again.
+"""Copies the records of an archive to a Kafka topic, each exactly once over all runs.
 
-Every transaction has records and the entries of progress that tell of them. A run first fences earlier runs of the same
-transfer and ends what they left open. Then it reads how far they came, and goes on from there. So a run that was killed
-at any moment leaves no record out and none twice, for readers of committed records.
+A run first fences earlier runs and aborts their open transactions, then continues from their progress.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ _FIRST_PAUSE: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSettings:
-    """What a transfer is called, and how it works. `appends` allows a target that holds records of others."""
+    """A transfer's name and settings. `appends` allows a target with other records."""
 
     name: str
     progress_topic: str
@@ -58,7 +56,7 @@ class TransferSettings:
 
 
 class Transfer:
-    """One run of a transfer. Raises what the archive and the brokers raise; what is committed stays committed."""
+    """One run of a transfer. Raises the errors of the archive and the brokers; commits stay."""
 
     def __init__(
         self,
@@ -88,14 +86,13 @@ class Transfer:
         self._started_at = time.monotonic()
 
     def check(self) -> None:
-        """Raise ConfigError if the transfer can't go on as it is asked for. Nothing is written or fenced."""
+        """Raise ConfigError if the transfer can't run. Nothing is written or fenced."""
         progress, is_decided = self.log.peek()
         self._check_course(progress)
         if is_decided:
             self._check_empty(progress)
 
     def remaining(self) -> Iterator[RowRange]:
-        """The ranges that may hold records to move, by the progress that other runs have committed."""
         progress, _ = self.log.peek()
         for selected in self._selection.resolve(self._archive):
             reached = progress.get(selected.partition)
@@ -104,7 +101,7 @@ class Transfer:
                 yield replace(selected, start_offset=start)
 
     def run(self) -> TransferReport:
-        """Move everything that is selected now. Interruptions that pass are waited for."""
+        """Copy everything that is selected now, with retries."""
         failures, committed = 0, 0
         resumed: bool | None = None
         while True:
@@ -245,7 +242,6 @@ class Transfer:
         yield Piece(None, whole.end_offset)
 
     def _round(self, transaction: TransferTransaction, active: dict[int, Generator[Piece, None, None]]) -> None:
-        """Send the next piece of each active partition."""
         ready: dict[int, Piece] = {}
         for partition, stream in list(active.items()):
             piece = next(stream, None)

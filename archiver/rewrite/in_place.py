@@ -1,7 +1,6 @@
-"""Commit a rewrite and record it: remembered in the registry, committed to the table, then recorded.
+"""Commit a rewrite: remember it in the registry, commit it to the table, record it.
 
-Ranges that a killed commit left unconfirmed are settled before any rewrite touches them. Else the journal would get an
-entry for that commit without the ranges that were rewritten meanwhile.
+Unconfirmed ranges of a killed commit are settled first: otherwise their journal entry would lack rewritten ranges.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ def put_in_place(
     *,
     change: SchemaChange | None = None,
 ) -> Rewritten | Displaced:
-    """Commit a rewrite and record it. `known` are the old files as they were read, with their delete files.
+    """Commit a rewrite and record it. `known` are the old files as read.
 
-    RewriteRefused where the new files don't account for all records of the old ones. CatalogUnreachable (retryable)
-    where the outcome of the commit is not known. ObjectMissing where a new file was gone before the commit.
+    Raises RewriteRefused if records are unaccounted for, CatalogUnreachable (retryable) if the outcome is unknown,
+    ObjectMissing if a new file is gone.
     """
     topic, registry, catalog, journal = table.topic, work.registry, work.catalog, work.journal
     _check_counts(rewrite, known)
@@ -76,7 +75,7 @@ def put_in_place(
             registry.rewrites.finish(topic, rewrite)
             pass_point(FaultPoint.AFTER_CONFIRM)
             if any(_takes_place_of(rewrite, each) for each in registry.rewrites.unfinished(topic)):
-                # Left by a killed run. While it is open, nobody deletes its files, old or new.
+                # Left by a killed run. While it is open, its files, old or new, are not deleted.
                 settle_rewrites(work, table)
             return done
         case Displaced():
@@ -94,12 +93,11 @@ def put_in_place(
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
-    """RewriteRefused where the row counts in the table's manifests show that records would be lost."""
     for group in rewrite.groups:
         old = sum(known[path].rows for path in group.paths)
         new = sum(one.file.rows for one in group.files)
         left_out = sum(span.gone for span in group.all_spans)
-        if group.recorded:  # others may have removed rows, so the registry alone can hold the counts against each other
+        if group.recorded:  # engines may have removed rows: the registry alone can hold the counts against each other
             left_out = max(0, old - new)
         if not group.is_plain and old != new + left_out:
             raise RewriteRefused(
@@ -116,7 +114,7 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
 
 
 def _takes_place_of(done: Rewrite, other: Rewrite) -> bool:
-    """Whether one that landed did what another was to do, or took its old files: so that one can't land any more."""
+    """Whether a landed rewrite did the work of another or took its old files, so that this can't land."""
     if other.groups:
         return not {*done.old_paths}.isdisjoint(other.old_paths)
     return not done.first_offsets.keys().isdisjoint(other.first_offsets) or bool(done.erased and other.erased)
@@ -138,7 +136,6 @@ def _changed(
 
 
 def _is_same(found: TableFile | None, read: TableFile) -> bool:
-    """Whether the file is still in the table, with no more rows deleted than when it was read."""
     return found is not None and _deletes(found) == _deletes(read)
 
 

@@ -1,4 +1,4 @@
-"""A new file with rows of old ones: written to the spool, read back, and uploaded only if it has these records."""
+"""A new file with rows of old ones: spooled, read back, and uploaded only if it has their records."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Refuses: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch, KnownMappings], b
 
 
 class RewrittenFile:
-    """One new file. Use as a context manager while rows are written: an error drops the file.
+    """A new file. As a context manager, drops the file on an error.
 
-    `close` sets its description `info`. Methods raise subclasses of StorageError.
+    `close` sets `info`. Methods raise StorageError.
     """
 
     info: DataFileInfo
@@ -58,21 +58,19 @@ class RewrittenFile:
 
     @property
     def rows(self) -> int:
-        """The number of rows that were written."""
         return self._writer.rows
 
     @property
     def size_bytes(self) -> int:
-        """The size of the file, with an estimate for rows that wait for the end of a block."""
+        """Includes an estimate for buffered rows."""
         return self._writer.size_bytes
 
     @property
     def digest(self) -> RecordDigest:
-        """The digest of the records that were written."""
         return self._digest
 
     def write(self, rows: pa.RecordBatch, records: pa.RecordBatch | None = None) -> None:
-        """Append rows. Their `records` are digested, unless `close` gets the digest."""
+        """Append rows. `records` are digested unless `close` gets the digest."""
         self._writer.write(rows)
         if records is not None:
             self._digest += RecordDigest.of_seen(records)
@@ -92,9 +90,9 @@ class RewrittenFile:
         recognition: Recognition | None = None,
         partition: PartitionTuple | None = None,
     ) -> DataFileInfo:
-        """Finish the file, which goes to this folder. The rest is what `SegmentWriter.close` takes.
+        """Finish the file.
 
-        `start` names the file: the Kafka partition and the first offset; None if the rows are of several ranges.
+        `start` names it: Kafka partition and first offset; None if the rows are of several ranges.
         """
         at = (start.partition, start.start_offset) if isinstance(start, SegmentOrigin) else start or (None, None)
         name = DataFileName(
@@ -117,10 +115,9 @@ class RewrittenFile:
         return self.info
 
     def check(self, old: str, refuses: Refuses | None = None) -> None:
-        """Read the file back from the spool; its own footer must do for that.
+        """Read the file back from the spool.
 
-        UpkeepError unless it has the records that were written, and none that it `refuses`. `old` is the file that
-        stays then.
+        Raises UpkeepError unless it has the written records, and none that it `refuses`; then the file `old` stays.
         """
         digest, rows, is_refused = RecordDigest(), 0, False
         mappings = KnownMappings(self._target.topic)
@@ -140,7 +137,7 @@ class RewrittenFile:
             )
 
     def upload(self) -> DataFileInfo:
-        """Bring the closed file to the store, and remove it from the spool."""
+        """Upload the closed file and remove it from the spool."""
         pass_point(FaultPoint.BEFORE_UPLOAD)
         self._target.objects.upload(self._local, self.info.path, expected=self.info.size_bytes)
         pass_point(FaultPoint.AFTER_UPLOAD)
@@ -149,7 +146,6 @@ class RewrittenFile:
 
 
 def check_footer(path: str, footer: str | None, found: RecordDigest) -> None:
-    """UpkeepError if an old file's records don't have the digest in its footer. Not for files with deleted rows."""
     if footer is not None and footer != found.text:
         raise UpkeepError(
             "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",

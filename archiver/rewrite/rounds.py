@@ -1,4 +1,4 @@
-"""Commit planned rewrites, batch by batch, and plan again after other engines changed the table."""
+"""Commit planned rewrites in batches; plan again if other engines change the table."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ Done = TypeVar("Done")
 
 
 def in_rounds(attempt: Callable[[], Done | None], *, table: str, may_be: str) -> Done:
-    """Return what an attempt did. None means that other engines changed the table: it is made again.
-
-    CatalogUnreachable (retryable) after the last round; `may_be` says in its message what they are too fast for.
-    """
+    """Repeat an attempt while it returns None. Raises CatalogUnreachable (retryable) after the last round."""
     for _ in range(ROUNDS):
         done = attempt()
         if done is not None:
@@ -43,10 +40,9 @@ def commit_batches(
     plan: Callable[[Batch, ArchiveTable], Rewrite | None],
     landed: Callable[[Batch, Rewrite], None],
 ) -> bool:
-    """Commit batch by batch; return False at the first one whose old files other engines changed.
+    """Commit batch by batch; return False at the first whose old files changed.
 
-    `plan` makes a batch's rewrite on the table as it is, or nothing. `known` are the old files as they were read.
-    Raises what `put_in_place` raises.
+    `plan` makes a batch's rewrite on the current table, or None. Raises like `put_in_place`.
     """
     for batch in batches:
         table = work.catalog.reload(table)

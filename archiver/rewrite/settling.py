@@ -1,15 +1,7 @@
-"""Find out what became of rewrites that a kill interrupted, and record it.
+"""Settle rewrites that a kill interrupted, each once, even if the table no longer names its commit.
 
-A rewrite is remembered in the registry, committed to the table, then recorded. A kill at any step loses nothing: before
-the commit the new files are orphans, after it the next run records the rewrite.
-
-Snapshots expire, so the table may not name a commit that landed. Two runs may want the same: what one of them did must
-not be taken for what the other did, so each act is recorded once.
-
-A rewrite that a kill left before its commit may still land, as far as the table shows: its process may only be slow. So
-it is ended in two steps. First the registry notes that no further attempt to commit it may be made; each attempt checks
-that. Attempts that were prepared until then assert the snapshot that the table has after that, or an older one. Once
-the table has a later one, none of them can land. Then the rewrite is given up, and its new files are orphans.
+To end one, the registry first forbids attempts. Prepared ones assert the current or an older snapshot, so once the
+table has a later one, none can land.
 """
 
 from __future__ import annotations
@@ -38,10 +30,9 @@ from catalog.registry import Registry
 
 
 def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool = False) -> tuple[Rewrite, ...]:
-    """Record the outcome of staged ranges, then of rewrites that were begun; return the rewrites that may still land.
+    """Settle staged ranges, then rewrites; return the rewrites that may still land.
 
-    `known` is loaded again. TableMissing if the table was dropped or replaced. With `ends_silent`, rewrites that no
-    process goes on with are ended.
+    Raises TableMissing if the table was dropped or replaced. `ends_silent` ends rewrites without a live process.
     """
     topic, registry, catalog, journal = known.topic, work.registry, work.catalog, work.journal
     trail = work.trail(topic)
@@ -80,7 +71,7 @@ SILENT_SECONDS: Final = 3_600.0
 
 
 def check_goes_on(rewrite: Rewrite, topic: TopicRow, registry: Registry) -> None:
-    """RewriteRefused where another run has ended the rewrite. Call this after the table is loaded for an attempt."""
+    """Raise RewriteRefused if another run ended the rewrite. Call it after loading the table for an attempt."""
     if not registry.rewrites.may_go_on(topic, rewrite):
         raise RewriteRefused(
             "another run gave this rewrite up, as it wasn't committed for an hour; nothing was changed. Run it again",
@@ -92,9 +83,9 @@ def check_goes_on(rewrite: Rewrite, topic: TopicRow, registry: Registry) -> None
 def end_silent(
     rewrites: Sequence[Rewrite], topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable]
 ) -> frozenset[str]:
-    """Begin to end those that are old enough, and return the commit ids of those that can't land later than now.
+    """Begin to end old enough `rewrites` without an outcome; return the commit ids that can't land any more.
 
-    `rewrites` have no recorded outcome. They are looked for in the table afterwards: one that landed has one by that.
+    Check the table afterwards: a rewrite that landed is there by then.
     """
     known = registry.rewrites.ending(topic)
     for rewrite in rewrites:
@@ -112,13 +103,12 @@ def end_silent(
 
 
 def _sequence(table: ArchiveTable) -> int:
-    """The sequence number of the table's current snapshot; 0 if it has none."""
     snapshot = table.iceberg.current_snapshot()
     return 0 if snapshot is None else snapshot.sequence_number or 0
 
 
 class Outcome(Enum):
-    """It landed, it never will, or it may still land."""
+    """Landed, never will, or may still land."""
 
     LANDED = auto()
     DISPLACED = auto()
@@ -128,9 +118,9 @@ class Outcome(Enum):
 def outcome_of(
     rewrite: Rewrite, table: ArchiveTable, files: Container[str], registry: Registry, journal: TableJournal
 ) -> Outcome:
-    """Judge a rewrite whose commit the table doesn't name. `files` are those of its files that the table has.
+    """Judge a rewrite whose commit the table doesn't name. `files` are its files in the table.
 
-    Those that the table names have to be recorded before. Raises the leaves of RegistryError and StorageError.
+    Record the named ones first. Raises RegistryError and StorageError.
     """
     if any(path in files for path in rewrite.new_paths):
         return Outcome.LANDED
@@ -145,7 +135,6 @@ def outcome_of(
 
 
 def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> Outcome:
-    """Of a rewrite that only moves first offsets, or only notes erased ones. Where all is recorded, another did it."""
     if rewrite.erased:  # the table doesn't show them
         known = registry.erasures.offsets(table.topic)
         is_left = any(uncovered([(start, end)], known.get(partition, ())) for partition, start, end in rewrite.erased)
@@ -157,17 +146,16 @@ def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> Out
 
 
 def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:
-    """Whether partitions begin where a rewrite without new files wanted it, and nothing else that is known did that."""
+    """Whether partitions begin as a rewrite without files intended, and no other known act did that."""
     if not rewrite.first_offsets or rewrite.new_paths or not rewrite.is_moved_in(table.first_offsets):
         return False
     return not rewrite.is_moved_in(registry.retention.first_offsets(table.topic))
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a rewrite that left records out on purpose is in the table though no snapshot of that time is left.
+    """Whether a removal is in the table although its snapshots expired.
 
-    Its old files are gone then, as it wanted; but others may have put them together, with these records. So the table
-    must not have more records of the offsets than were to stay.
+    The table must not have more rows of the offsets than were to stay.
     """
     begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
     if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
@@ -186,6 +174,5 @@ def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
 
 
 def _is_done_by_another(rewrite: Rewrite, journal: TableJournal) -> bool:
-    """Whether the journal knows another rewrite that took the old files out of the table, and not this one."""
     takers = journal.takers({*rewrite.old_paths})
     return bool(takers) and rewrite.commit_id not in takers

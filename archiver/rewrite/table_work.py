@@ -1,4 +1,4 @@
-"""What work on one topic's table needs besides the table: registry, catalog, manifests and journal."""
+"""The connections of a job that changes one topic's table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableWork:
-    """The connections of a job that changes a table. `journal` is the table's."""
-
     registry: Registry
     catalog: TableCatalog
     manifests: ManifestReader
@@ -27,7 +25,6 @@ class TableWork:
 
     @classmethod
     def of(cls, config: Config, table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> Self:
-        """Return what work on this table needs, with manifests that are read once for each spool."""
         return cls(
             registry=registry,
             catalog=catalog,
@@ -36,5 +33,4 @@ class TableWork:
         )
 
     def trail(self, topic: TopicRow) -> AuditTrail:
-        """Return the audit trail of the table."""
         return AuditTrail(topic=topic, journal=self.journal, registry=self.registry)

@@ -1,4 +1,4 @@
-"""How the tasks of a job rewrite the files of one topic. A value that pickles."""
+"""How tasks rewrite the files of a topic. A value that pickles."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ if TYPE_CHECKING:  # tasks need none of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteTarget(TopicFiles):
-    """What reading the old files and writing the new ones needs.
+    """`column_names` and `bloom_filters` (false positive rates) are by field id.
 
-    `column_names` are the table's, by field id. `bloom_filters` are rates of false positives by field id. Rows that
-    wait for the file of their partition take at most `pending_bytes` of a task's memory (`partition_memory`).
+    Buffered rows take at most `pending_bytes` per task (`partition_memory`).
     """
 
     table_properties: Mapping[str, str]
@@ -41,7 +40,6 @@ class RewriteTarget(TopicFiles):
     def of(
         cls, table: ArchiveTable, versions: Iterable[SchemaVersion], config: Config, formats: SegmentFormats
     ) -> Self:
-        """Return the target of tasks on this table, whose ledger has these schema versions."""
         return cls(
             topic=table.topic.topic,
             objects=ObjectStore.of_table(table.iceberg),
@@ -56,7 +54,7 @@ class RewriteTarget(TopicFiles):
         )
 
     def layout(self, schema: pa.Schema, version: int, mappings: Mapping[int, str]) -> SegmentLayout:
-        """Return the layout of a new file. `mappings` are the texts of the versions of its rows, and of `version`."""
+        """`mappings` are the texts of the versions of its rows, and of `version`."""
         return SegmentLayout(
             schema=schema,
             mapping=mappings[version],

@@ -1,7 +1,4 @@
-"""Claim what a long run has uploaded and not committed yet, again and again, so that it is not taken for orphans.
-
-The run itself is noted, too, from before it reads the first file: an erasure waits for its end.
-"""
+"""Claim a long run's uncommitted uploads, so that they don't count as orphans."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ RENEW_SECONDS: Final = 600.0
 
 
 class UploadClaims:
-    """The claims of one run. Call `keep` while work goes on: it renews claims that are due."""
+    """The claims of one run. Call `keep` regularly: it renews due claims."""
 
     def __init__(self, registry: Registry, topic: TopicRow) -> None:
         self._registry = registry
@@ -30,9 +27,9 @@ class UploadClaims:
     @classmethod
     @contextmanager
     def of_run(cls, registry: Registry, topic: TopicRow, *, is_noted: bool = True) -> Iterator[UploadClaims]:
-        """Claims until the block ends. Claims of a killed run expire when they are as old as orphans.
+        """Claims until the block ends; those of a killed run expire at the age of orphans.
 
-        A run that changes nothing is not to be noted.
+        Use `is_noted=False` for a run without changes.
         """
         claims = cls(registry, topic)
         if is_noted:
@@ -47,7 +44,6 @@ class UploadClaims:
                     registry.claims.forget_run(topic, claims._run)
 
     def keep(self, *paths: str) -> None:
-        """Claim these files too."""
         fresh = {file_name(path) for path in paths} - self._names
         self._names |= fresh
         if time.monotonic() - self._renewed >= RENEW_SECONDS:

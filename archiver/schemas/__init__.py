@@ -1,8 +1,4 @@
-"""Schemas from where they are kept: files and a schema registry. Reads envelopes of values.
-
-What all formats share belongs here, a schema registry's client in `registry`, and what one format needs in its own
-package. How a schema becomes columns, and bytes become rows, belongs to `schema_mapping`.
-"""
+"""Schemas from files and a schema registry, and the envelopes of values."""
 
 from archiver.schemas.bloom_columns import bloom_columns
 from archiver.schemas.decode import decode_values, has_errors

@@ -1,4 +1,4 @@
-"""The columns that a topic's `bloom_filters` name, as field ids: ids stay when columns are renamed."""
+"""The columns of `bloom_filters` by field ids, which renames don't change."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _SHOWN: Final = 3
 
 
 def bloom_columns(config: TopicConfig, assignment: Assignment, table: Schema | None) -> dict[int, float] | None:
-    """The configured bloom filters by field id. None if the configuration leaves them to the table.
+    """Return the configured filters by field id. None: left to the table.
 
-    A path is looked up among the newest columns, then among those of the `table`, which others may have renamed, then
-    among those of earlier schema versions, the latest first. Raises ConfigError if it never was a column, or if a
-    filter on it would be of no use.
+    Paths are looked up among the columns of the newest version, of `table` and of earlier versions, latest first.
+    Raises ConfigError for an unknown column or a useless filter.
     """
     if config.bloom_filters is None:
         return None
@@ -52,7 +51,6 @@ def _schemas(assignment: Assignment, table: Schema | None) -> Iterator[Schema]:
 
 
 def _problem(field: NestedField, schema: Schema) -> str | None:
-    """Why a filter on the column is of no use. None if it is of use."""
     try:
         schema.accessor_for_field(field.field_id)
     except ValueError:

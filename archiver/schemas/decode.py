@@ -1,7 +1,6 @@
-"""Decodes keys or values to rows, with or without a schema registry's envelope.
+"""Decodes keys or values to rows, with or without envelopes.
 
-The envelope says which message to decode. The column `__prefix__` keeps its bytes; it is null if the envelope is in a
-header, which the column `headers` keeps.
+`__prefix__` has the envelope's bytes, null if a header has it.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ def decode_values(
     headers: pa.ListArray | None = None,
     seen: set[SchemaNumber] | None = None,
 ) -> pa.StructArray:
-    """Decode a topic's keys or values to rows, with envelopes or without. Raises what `decode_enveloped` raises.
+    """Decode to rows. Raises what `decode_enveloped` raises.
 
-    `headers` are those of the same records, which may have the envelopes. The known schema ids and GUIDs are added to
-    `seen`.
+    `headers` may have the envelopes. Known ids and GUIDs are added to `seen`.
     """
     if envelope is None or not has_errors(mapping):
         return mapping.decode(values)
@@ -35,7 +33,7 @@ def decode_values(
 
 
 def has_errors(mapping: ValueMapping) -> bool:
-    """Whether rows have the column `__err__`, which says what couldn't be decoded. Raw values have none."""
+    """Whether rows have the column `__err__`. Raw values have none."""
     return bool(mapping.arrow_type.get_field_index(names.ERR) >= 0)
 
 
@@ -47,10 +45,9 @@ def decode_enveloped(
     headers: pa.ListArray | None = None,
     seen: set[SchemaNumber] | None = None,
 ) -> pa.StructArray:
-    """Decode values with envelopes to rows. If an envelope is refused, its row has only `__raw__` and `__err__`.
+    """Decode values with envelopes. A refused envelope's row has only `__raw__` and `__err__`.
 
-    The known schema ids and GUIDs are added to `seen`. Raises the subclasses of SchemaRegistryError if the schema
-    registry can't say what an id means, as `EnvelopeReader.read` does.
+    Known ids and GUIDs are added to `seen`. Raises subclasses of SchemaRegistryError as `EnvelopeReader.read` does.
     """
     found = reader.read(values, headers)
     if seen is not None:

@@ -1,7 +1,4 @@
-"""The protocol of a format's settings: its schemas, how to read its envelopes, and what a registry calls its schemas.
-
-`formats` lists the formats. What the configuration itself says of a format is in `archiver.config.formats`.
-"""
+"""The interface of a format's settings: schemas, envelopes, names in a registry."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ SectionT_contra = TypeVar("SectionT_contra", bound=FormatSection, contravariant=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaPlace:
-    """What a schema is for: the key or the value of a topic. `subjects` asks the schema registry, if there is one."""
+    """The key or value of a topic. `subjects` queries the schema registry, if any."""
 
     topic: str
     part: Part
@@ -35,16 +32,14 @@ class SchemaPlace:
 
     @property
     def header(self) -> bytes:
-        """The name of the header that may have the schema's id."""
         return HEADERS[self.part]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedFile:
-    """A schema file that is compared with a table's columns.
+    """A schema file to compare with a table. `topic` and `today` are None without a table.
 
-    `message` names the type if the file has several, and `imports` are the folders of further files. `topic` and
-    `today`, its newest schema, are None if there is no table.
+    `message` names the type if the file has several; `imports` are folders.
     """
 
     path: Path
@@ -55,15 +50,13 @@ class ProposedFile:
 
 
 class FormatSettings(Protocol[SectionT_contra]):
-    """What the settings of a format mean. There is one object a format; `settings` is the format's section."""
+    """A format; methods get its `settings`."""
 
     @property
-    def name(self) -> str:
-        """The `format` of its sections."""
+    def name(self) -> str: ...
 
     @property
-    def suffixes(self) -> tuple[str, ...]:
-        """The endings of its schema files, such as `.proto`."""
+    def suffixes(self) -> tuple[str, ...]: ...
 
     @property
     def kind(self) -> SchemaKind[Any] | None:
@@ -71,29 +64,28 @@ class FormatSettings(Protocol[SectionT_contra]):
 
     @property
     def registered_section(self) -> str | None:
-        """The section, as TOML, of a topic whose schemas are in the schema registry. None if they can't be there."""
+        """A section, as TOML, for schemas in the schema registry. None if they can't be there."""
 
     def source_schema(self, settings: SectionT_contra, place: SchemaPlace) -> DeclaredSchema | None:
-        """The schema that the settings of a key or value name. None if the format has none.
+        """Return the configured schema. None if the format has none.
 
-        Raises ConfigError if a file can't be read, and the subclasses of SchemaRegistryError if the schema registry
-        doesn't give the schema.
+        Raises ConfigError if a file can't be read, and subclasses of SchemaRegistryError.
         """
 
     def envelope_reader(
         self, settings: SectionT_contra, schema: DeclaredSchema | None, place: SchemaPlace
     ) -> EnvelopeReader | None:
-        """The reader of the envelopes of a key or value with this schema. None if it has no envelopes."""
+        """None for values without envelopes."""
 
     def next_schema(self, file: ProposedFile, settings: SectionT_contra | None) -> DeclaredSchema:
-        """The schema that a topic would have next with this file. `settings` are None if they have another format.
+        """Return the schema that a topic would have with this file. `settings` are None for another format.
 
-        Raises ConfigError if the file can't be read, or if today's schema is of another format.
+        Raises ConfigError if the file can't be read, or today's schema is of another format.
         """
 
 
 def mapping_options(topic: TopicSection) -> MappingOptions:
-    """The options of a topic's columns. If key and value have different limits, the wider ones count."""
+    """Return the options of columns. If key and value have different limits, the wider ones count."""
     limits = [limit for limit in (topic.key.column_limits, topic.value.column_limits) if limit is not None]
     if not limits:
         return MappingOptions()

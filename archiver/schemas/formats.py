@@ -1,4 +1,4 @@
-"""The formats that keys and values may have. A new format is one line here."""
+"""The formats of keys and values. A new format is one line here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from schema_mapping.value_format import DeclaredSchema
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """The known formats. Of files whose ending none of them claims, the first one reads the schemas."""
+    """The known formats. Unclaimed file endings belong to the first one."""
 
     entries: tuple[FormatSettings[Any], ...]
 
     def of(self, settings: FormatSection) -> FormatSettings[Any]:
-        """The format of a section. Raises ConfigError if none has its name."""
+        """Return a section's format. Raises ConfigError if none has its name."""
         for entry in self.entries:
             if entry.name == settings.format:
                 return entry
@@ -31,29 +31,22 @@ class Formats:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the formats."""
         return tuple(entry.name for entry in self.entries)
 
     @property
     def registered(self) -> tuple[FormatSettings[Any], ...]:
-        """The formats whose schemas a schema registry may keep."""
         return tuple(entry for entry in self.entries if entry.kind is not None)
 
     def source_schema(self, settings: FormatSection, place: SchemaPlace) -> DeclaredSchema | None:
-        """The schema that a section names; see `FormatSettings.source_schema`."""
         return self.of(settings).source_schema(settings, place)
 
     def envelope_reader(
         self, settings: FormatSection, schema: DeclaredSchema | None, place: SchemaPlace
     ) -> EnvelopeReader | None:
-        """The reader of the envelopes of a section's keys or values. None if it has none."""
         return self.of(settings).envelope_reader(settings, schema, place) if settings.has_envelopes else None
 
     def next_schema(self, file: ProposedFile, settings: FormatSection | None = None) -> DeclaredSchema:
-        """The schema that a topic would have next; see `FormatSettings.next_schema`.
-
-        Without settings, or if these have no schema, the file's ending says which format it has.
-        """
+        """As `FormatSettings.next_schema`. Without a schema, the file's ending decides the format."""
         if settings is not None and settings.has_schema:
             return self.of(settings).next_schema(file, settings)
         return self._of_file(file.path).next_schema(file, None)

@@ -1,4 +1,4 @@
-"""Raw bytes as a format: keys and values without a schema."""
+"""Raw bytes as a format: no schemas, no envelopes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ from schema_mapping.value_format import DeclaredSchema
 
 @dataclass(frozen=True, slots=True)
 class RawSettings:
-    """The settings of raw keys and values. They have no schemas, and no envelopes are read."""
+    """The settings of raw keys and values."""
 
     name: str = "raw"
     suffixes: tuple[str, ...] = ()
     kind: None = None
     registered_section: None = None
 
-    def source_schema(self, settings: RawFormat, place: SchemaPlace) -> None:
-        """None: raw bytes have no schema."""
+    def source_schema(self, settings: RawFormat, place: SchemaPlace) -> None: ...
 
     def envelope_reader(
         self, settings: RawFormat, schema: DeclaredSchema | None, place: SchemaPlace
-    ) -> EnvelopeReader | None:
-        """None: an envelope is raw bytes, too."""
+    ) -> EnvelopeReader | None: ...
 
     def next_schema(self, file: ProposedFile, settings: RawFormat | None) -> DeclaredSchema:  # noqa: ARG002
-        """Raises ConfigError: no file has a schema of raw bytes."""
+        """Raise ConfigError: raw bytes have no schema."""
         raise ConfigError("raw keys and values have no schema", file=str(file.path))
 
 

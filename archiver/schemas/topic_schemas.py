@@ -1,4 +1,4 @@
-"""The schemas of a topic: reads what its settings name, from files or the schema registry."""
+"""Reads a topic's schemas from files or the schema registry."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """A topic's settings with its schemas and the readers of its envelopes.
+    """A topic's settings, schemas and envelope readers. `news` are the registry's new answers.
 
-    `schema_registry` names the schema registry that was asked, if any. `news` has what it said that wasn't known yet.
-    `schema_registry_down` is the error if it didn't answer, or deleted a subject, and the last known schemas were used.
+    `schema_registry_down` is its error if the last known schemas were used.
     """
 
     config: TopicConfig
@@ -43,7 +42,7 @@ class TopicSchemas:
 
     @staticmethod
     def check(config: TopicConfig, section: SchemaRegistrySection | None = None) -> None:
-        """Check all that needs no schema registry. Raises ConfigError with the topic and the file."""
+        """Check what needs no schema registry. Raises ConfigError with the topic and the file."""
         for part, settings in _parts(config):
             if not settings.has_envelopes:
                 _read(config, part, settings, None, FORMATS)
@@ -63,9 +62,9 @@ class TopicSchemas:
         registry: Registry,
         formats: Formats = FORMATS,
     ) -> TopicSchemas:
-        """Read the schemas; while the schema registry is down, use the last known ones from `registry` (Postgres).
+        """Read the schemas, or the last known ones from `registry` (Postgres).
 
-        `known` is the topic's row, None if it was never archived. Raises what `read` raises.
+        `known` is None if the topic was never archived. Raises what `read` raises.
         """
         name = schema_registry_name(config, section)
         remembered = NOTHING
@@ -82,9 +81,9 @@ class TopicSchemas:
         *,
         formats: Formats = FORMATS,
     ) -> TopicSchemas:
-        """Read the schemas. `remembered` has the last known ones of the schema registry.
+        """Read the schemas. `remembered` are the last known ones.
 
-        Raises ConfigError with the topic and the file, and the subclasses of SchemaRegistryError.
+        Raises ConfigError with the topic and the file, and subclasses of SchemaRegistryError.
         """
         uses = section is not None and has_envelopes(config)
         subjects = Subjects(section, remembered) if section is not None and uses else None
@@ -103,9 +102,9 @@ class TopicSchemas:
         return replace(schemas, key_envelope=readers[0], value_envelope=readers[1], schema_registry_down=down)
 
     def readers_of(self, row: RowMapping) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
-        """Return the readers of envelopes for records that are decoded with `row`, which other schemas made.
+        """Return envelope readers for records decoded with `row`.
 
-        Raises ConfigError if the topic's section names another format than keys or values of `row` have.
+        Raises ConfigError if the section names another format than `row` has.
         """
         for (part, settings), schema in zip(_parts(self.config), (row.key_schema, row.value_schema), strict=True):
             if schema is not None and settings.format != schema.format:
@@ -128,12 +127,12 @@ class TopicSchemas:
 
 
 class SchemaReader(Protocol):
-    """A function that reads a topic's schemas, such as `TopicSchemas.read_or_recall`."""
+    """A function like `TopicSchemas.read_or_recall`."""
 
     def __call__(
         self, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
     ) -> TopicSchemas:
-        """Read the topic's schemas. Raises ConfigError, and the subclasses of SchemaRegistryError."""
+        """Raise ConfigError, and subclasses of SchemaRegistryError."""
 
 
 def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatSection], ...]:
@@ -150,10 +149,8 @@ def _read(
 
 
 def has_envelopes(config: TopicConfig) -> bool:
-    """Whether the topic's keys or values have a schema registry's envelopes."""
     return config.key.has_envelopes or config.value.has_envelopes
 
 
 def schema_registry_name(config: TopicConfig, section: SchemaRegistrySection | None) -> str | None:
-    """The name of the schema registry that the topic needs. None if it needs none."""
     return schema_registry_settings(section).name if section is not None and has_envelopes(config) else None

@@ -1,9 +1,6 @@
-"""Servers that give an archive to unmodified clients.
+"""Servers that give an archive to unmodified clients, without Kafka, Spark or writing a table.
 
-`reading` serves whole batches from shared memory and knows no protocol. `groups` holds consumer groups and their
-offsets. `nodes` connects several servers to a cluster. `security` authenticates and authorizes clients. `kafka`
-implements the Kafka protocol. `processes` runs several servers on one machine, and `heap` returns freed memory to the
-system. Serving writes no table, and needs neither Kafka nor Spark.
+`reading` serves whole batches and knows no protocol; `kafka` implements the protocol; `nodes` makes a cluster.
 """
 
 __all__ = ["heap", "kafka", "nodes", "processes"]

@@ -1,8 +1,4 @@
-"""Several processes as one server: each is a node of the cluster, restarted when it dies; all end together.
-
-A process serves with one core beside its threads. As nodes with their own ports, processes share the work as machines
-do, and each group has one coordinator.
-"""
+"""Several processes as one server. Each is a node with its port, and is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -33,10 +29,7 @@ _HIGHEST_PORT: Final = 0xFFFF
 
 
 def share(config: Config, index: int, count: int) -> Mapping[str, str]:
-    """Environment variables that replace configuration keys in one of `count` processes.
-
-    Memory is divided; ports and node ids are numbered.
-    """
+    """Return environment variables for one of `count` processes: divided memory, numbered ports and node ids."""
     serve = config.serve
     keys = {
         "ARCHIVER__SERVE__LISTEN": shifted(serve.listen, index, "serve.listen"),
@@ -54,7 +47,7 @@ def share(config: Config, index: int, count: int) -> Mapping[str, str]:
 
 
 def shifted(address: str, by: int, key: str) -> str:
-    """HOST:PORT with a port `by` higher. Port 0 stays: it means any free one."""
+    """Return HOST:PORT with a port `by` higher, except port 0. Raises ConfigError above 65535."""
     host, _, port = address.rpartition(":")
     if int(port) == 0:
         return address
@@ -65,8 +58,6 @@ def shifted(address: str, by: int, key: str) -> str:
 
 @dataclass(slots=True)
 class _Slot:
-    """One of the processes, or the time when it is started again."""
-
     process: BaseProcess | None = None
     began: float = 0.0
     delay: float = _FIRST_DELAY
@@ -86,7 +77,7 @@ class Processes:
         first_delay: float = _FIRST_DELAY,
         grace: float = _GRACE_SECONDS,
     ) -> None:
-        """A first start that ends with the exit code `gives_up` ends all: what it misses, no other start would find."""
+        """If a first start exits with the code `gives_up`, all end."""
         self._work = work
         self._args = args
         self._gives_up = gives_up
@@ -97,10 +88,7 @@ class Processes:
         self._signal = 0
 
     def run(self) -> int:
-        """Start all processes and keep them running.
-
-        Return the signal that ended it, or minus the exit code of a failed start.
-        """
+        """Run all processes. Return the signal that ended them, or minus the exit code of a failed start."""
         before = {number: signal.signal(number, self._asked) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while not self._signal:
@@ -117,7 +105,6 @@ class Processes:
 
     @property
     def pids(self) -> tuple[int | None, ...]:
-        """The ids of the processes; None for a process that isn't running."""
         return tuple(None if slot.process is None else slot.process.pid for slot in self._slots)
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
@@ -133,7 +120,6 @@ class Processes:
                 slot.starts += 1
 
     def _look(self) -> bool:
-        """Note the processes that ended. True if all must end."""
         now = time.monotonic()
         for number, slot in enumerate(self._slots):
             process = slot.process

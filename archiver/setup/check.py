@@ -1,4 +1,4 @@
-"""Runs every check of what a configuration names, also if some fail."""
+"""Runs all checks of a configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPARK_FACTOR: Final = 4.0
 
 
 def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tuple[Check, ...]:
-    """The checks in the order in which they are told. No finding of them takes longer than `seconds`."""
+    """Return the checks in the report's order. No finding takes longer than `seconds`."""
     checks = [
         Check(part=CONFIGURATION, look=lambda: _look_at_topics(config), seconds=seconds),
         Check(part="Spool", look=lambda: look_at_spool(config.archive), seconds=seconds),
@@ -44,7 +44,6 @@ def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tup
 
 
 def _look_at_topics(config: Config) -> Iterator[Finding]:
-    """Read the schema files that sections of topics name."""
     sections = config.sections
     failed = False
     for name in sections:

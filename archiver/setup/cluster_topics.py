@@ -1,4 +1,4 @@
-"""The topics of a cluster: how large they are, which section speaks for them, and which are archived."""
+"""The topics of a cluster: their sizes, sections and tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSize:
-    """A topic's partitions, and how many offsets its logs span: at most so many records.
-
-    Both are None if the brokers don't tell. `error` is why, if that is known.
-    """
+    """A topic's partitions and the offsets that its logs span; None if unknown."""
 
     topic: str
     partitions: int | None = None
@@ -29,10 +26,9 @@ class TopicSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTopic:
-    """A topic of the cluster, of the configuration, or of the archive.
+    """A topic of the cluster, the configuration or the archive.
 
-    `size` is None if the cluster doesn't have it. `section` names the section that speaks for it, `archived_to` the
-    table that it has.
+    `size` is None if the cluster lacks it. `section` is the matching section, `archived_to` its table.
     """
 
     topic: str
@@ -43,7 +39,7 @@ class ListedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicList:
-    """The topics by name. `registry_error` is set if Postgres couldn't say which are archived."""
+    """The topics by name. `registry_error` is set if Postgres couldn't return the archived ones."""
 
     cluster_id: str
     topics: tuple[ListedTopic, ...]
@@ -51,10 +47,7 @@ class TopicList:
 
 
 def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
-    """List the topics whose names match a glob of `wanted` (default: all). Changes nothing.
-
-    Raises what BrokerClient raises.
-    """
+    """List the topics that match a glob of `wanted` (default: all). Raises BrokerClient's errors."""
     globs = tuple(wanted) or ("*",)
     with BrokerClient(config.kafka) as brokers:
         cluster_id = brokers.cluster_id()
@@ -76,7 +69,6 @@ def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
 
 
 def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize, ...]:
-    """Ask the brokers how large topics are, about all of them together."""
     names = tuple(topics)
     brokers.refresh(names)
     described, errors = {}, {}
@@ -100,7 +92,6 @@ def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize
 
 
 def _archived(dsn: str, cluster_id: str) -> tuple[dict[str, str], RegistryError | None]:
-    """The tables of the cluster's archived topics. An empty database is no error: nothing is archived yet."""
     try:
         with RegistryReader(dsn, connections=1) as registry:
             return {row.topic: row.table for row in registry.topics.every() if row.cluster_id == cluster_id}, None

@@ -1,4 +1,4 @@
-"""Checks of what engines and the catalog will do with the tables, before the first record is archived."""
+"""Checks how engines and the catalog will treat the tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ENGINES: Final = "Engines"
 
 
 def look_at_engines(config: Config) -> Iterator[Finding]:
-    """Warn of columns that engines don't take, and of a catalog that rewrites or deletes files on its own.
+    """Warn of columns that engines refuse, and of a catalog that rewrites or deletes files.
 
-    Topics whose schema can't be read are left out: other checks report why.
+    Topics with unreadable schemas are left out, as in all checks: another one reports them.
     """
     warned = False
     if (note := upkeep_note(config.catalog)) is not None:

@@ -1,4 +1,4 @@
-"""What checks find, and how they are run: each with a time limit, and none stops the others."""
+"""Findings of independent checks with time limits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from schema_mapping.errors import ContextError
 
 
 class Outcome(StrEnum):
-    """What a check says of its subject. A warning leaves the exit code as it is."""
-
     OK = "ok"
     WARNING = "warning"
     FAILED = "failed"
@@ -24,10 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found of one subject (`part` "Kafka", `subject` "topic orders"), and how long it took to find out.
-
-    `detail` says what is there; `error` what is wrong, where, and what to do.
-    """
+    """A finding about a subject (`part` "Kafka", `subject` "topic orders")."""
 
     part: str
     subject: str = ""
@@ -38,28 +33,22 @@ class Finding:
 
     @property
     def failed(self) -> bool:
-        """Whether the archiver can't work like this."""
         return self.outcome is Outcome.FAILED
 
 
 def failure(part: str, error: ContextError, subject: str = "") -> Finding:
-    """The finding that an error makes."""
     return Finding(part=part, subject=subject, outcome=Outcome.FAILED, error=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check of one part. `look` yields findings; what it raises is a failure of the part.
-
-    No finding may take longer than `seconds`: then the check is given up, and its thread is left behind.
-    """
+    """A check of one part, abandoned with its thread if a finding takes longer than `seconds`."""
 
     part: str
     look: Callable[[], Iterator[Finding]]
     seconds: float
 
     def findings(self) -> Iterator[Finding]:
-        """Run the check, and yield its findings as they come, each with the seconds that it took."""
         found: SimpleQueue[Finding | None] = SimpleQueue()
         threading.Thread(target=self._work, args=(found,), name=f"check-{self.part}", daemon=True).start()
         while True:
@@ -83,7 +72,7 @@ class Check:
                 found.put(each)
         except ContextError as error:
             found.put(failure(self.part, error))
-        except Exception as error:  # noqa: BLE001 - one check that breaks must not hide what the others find
+        except Exception as error:  # noqa: BLE001 - a check that breaks must not hide other findings
             found.put(failure(self.part, CheckFailed(f"{type(error).__name__}: {error}", check=self.part)))
         finally:
             found.put(None)

@@ -1,6 +1,6 @@
-"""Writes the text of a first `archiver.toml`: the servers, and a section for each topic with what was seen of it.
+"""Renders a first `archiver.toml` from samples.
 
-Nothing is guessed in force: a topic is kept byte for byte unless a schema registry says what its records are.
+Nothing is guessed: a topic is kept raw unless a schema registry identifies its format.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDraft:
-    """What is known of a topic: its size, and the keys and values that were looked at, or why none were."""
+    """A topic's size, and its sampled keys and values; `error`: why there are none."""
 
     size: TopicSize
     keys: Sampled | None = None
@@ -54,14 +54,13 @@ class TopicDraft:
 
     @property
     def is_in_force(self) -> bool:
-        """Whether its section counts. One of a topic that can't be read, or is some software's own, is a comment."""
         return self.error is None and self.size.error is None and not self.size.topic.startswith("_")
 
 
 def registered_formats(registry: SchemaRegistry, topic: str, keys: Sampled, values: Sampled) -> dict[str, str]:
-    """The formats of key and value that a schema registry vouches for: all samples have ids of one kind.
+    """Return the formats of key and value, if all samples have schema ids of one kind.
 
-    Raises the subclasses of SchemaRegistryError.
+    Raises subclasses of SchemaRegistryError.
     """
     registered = {}
     for part, sampled in (("key", keys), ("value", values)):
@@ -78,7 +77,6 @@ def registered_formats(registry: SchemaRegistry, topic: str, keys: Sampled, valu
 
 
 def config_text(head: Iterable[str], sections: Mapping[str, Mapping[str, Any]], drafts: Sequence[TopicDraft]) -> str:
-    """Render the file. `head` are comments at its top."""
     lines = [f"# {line}".rstrip() for line in head]
     known = [*(name for name in _ABOUT if name in sections), *(name for name in sections if name not in _ABOUT)]
     for name in dict.fromkeys([*known, *_ADVICE]):
@@ -120,7 +118,7 @@ def _topic_lines(draft: TopicDraft, taken: set[str]) -> Iterator[str]:
 
 
 def _proposal(part: str, look: Look | None, draft: TopicDraft) -> Iterator[str]:
-    """A line for a format that the samples may have. Only a registry can say whether enveloped values are Protobuf."""
+    """Yield a commented line for a likely format. Only a registry can identify enveloped Protobuf."""
     if look is Look.PROTOBUF:
         yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
     elif look is Look.REGISTRY and draft.asked_registry:
@@ -169,7 +167,6 @@ def _verb(look: Look, number: int) -> str:
 
 
 def _table(topic: str, taken: set[str]) -> str:
-    """A table name that no topic before has."""
     name, number = default_table(topic), 2
     while name in taken:
         name, number = f"{default_table(topic)}_{number}", number + 1

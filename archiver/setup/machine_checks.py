@@ -1,4 +1,4 @@
-"""Checks of this machine: the spool, Java, and whether Spark starts and runs a task."""
+"""Checks of this machine: the spool, Java, and Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _GIBIBYTE = 1 << 30
 
 
 def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
-    """Find out whether tasks on this machine can use the spool, and how much room it has. What is made is removed."""
     root = section.spool
     missing = [each for each in (root, *root.parents) if not each.exists() and not each.is_symlink()]
     free = shutil.disk_usage(_first_there(root)).free
@@ -41,14 +40,12 @@ def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
 
 
 def look_at_signing_key(section: AuditSection) -> Iterator[Finding]:
-    """Find out whether evidence can be signed, if it is to be."""
     if section.signing_key is not None:
         key = SigningKey.load(section.signing_key)
         yield Finding(part="Signing key", detail=f"{section.signing_key}: Ed25519, id {key.id}")
 
 
 def look_at_java(options: Mapping[str, str]) -> Iterator[Finding]:
-    """Find out whether Spark can run on the Java that it would start."""
     if "remote" in options:
         yield Finding(part="Java", outcome=Outcome.SKIPPED, detail="Spark Connect needs none here")
         return
@@ -57,7 +54,6 @@ def look_at_java(options: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def look_at_spark(options: Mapping[str, str]) -> Iterator[Finding]:
-    """Start Spark as the job would, run one task in a worker, and stop it."""
     from archiver.engine.spark import SparkEngine
 
     with SparkEngine.start(options, preloaded=(__name__,)) as engine:
@@ -70,7 +66,6 @@ def look_at_spark(options: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def worker_python(_task: None) -> str:
-    """Tell which Python a worker runs on. The task of the check."""
     return f"Python {platform.python_version()}"
 
 

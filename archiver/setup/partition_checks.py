@@ -1,4 +1,4 @@
-"""The check of partitions that hide rows from engines: tables may have some that new ones can't have."""
+"""Checks for partitions that hide rows from engines, which existing tables may have."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ PARTITIONS: Final = "Partitions"
 
 
 def look_at_partitions(config: Config) -> Iterator[Finding]:
-    """Warn of rows that engines leave out of the archived tables of topics that truncate.
-
-    Nothing is found without registry and catalog: other checks say what is wrong with these.
-    """
+    """Warn of rows that engines skip in archived tables with truncating partitions."""
     names = {name for name in config.sections if any(_truncates(each) for each in config.topic(name).partition_terms)}
     if not names:
         return

@@ -1,4 +1,4 @@
-"""The schemas of topics for checks that need them. Errors are for the checks of files and of the schema registry."""
+"""The schemas of topics, for several checks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from schema_mapping.field_ids import Assignment
 def read_schemas(
     config: Config, topics: Sequence[TopicConfig], failed: dict[str, ContextError] | None = None
 ) -> Iterator[tuple[TopicConfig, TopicSchemas, Assignment]]:
-    """Read each topic's schemas, and assign columns as for a new table. Topics for which that fails are left out.
+    """Yield each topic's schemas, and the columns of a new table, without topics whose schemas can't be read.
 
-    `failed` gets their errors, except for a schema registry that doesn't answer.
-    A schema registry that doesn't answer gets one request, not one for each topic.
+    `failed` gets their errors, except for a schema registry that doesn't answer; that gets only one request.
     """
     answers: bool | None = None
     for topic in topics:

@@ -1,4 +1,4 @@
-"""Looks at a few records of a topic and says what their keys and values look like. It can't know what they are."""
+"""Samples a few records of a topic and classifies their keys and values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIXED: Final = {1: 8, 5: 4}
 
 
 class Look(StrEnum):
-    """What the bytes of a key or value look like. The value is how a comment calls it."""
+    """The apparent form of a key or value, worded for a comment."""
 
     NULL = "null"
     EMPTY = "empty"
@@ -36,21 +36,18 @@ class Look(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """The keys or the values of the records that were looked at."""
-
     looks: Counter[Look]
     schema_ids: tuple[int, ...] = ()
     fields: tuple[int, ...] = ()
 
     @property
     def all_look(self) -> Look | None:
-        """What all of them look like, nulls apart. None if they differ, or there are none."""
+        """The common look of all samples except nulls. None if they differ, or there are none."""
         looks = {look for look in self.looks if look is not Look.NULL}
         return looks.pop() if len(looks) == 1 else None
 
     @classmethod
     def of(cls, found: Sequence[bytes | None]) -> Sampled:
-        """Look at keys or values."""
         looks = [look_of(each) for each in found]
         ids = {
             int.from_bytes(each[1:5], "big")
@@ -75,9 +72,9 @@ class RecentRecords:
 
 
 def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampled]:
-    """Look at the keys and the values of the last records of some partitions, at about `most` of them.
+    """Classify keys and values of about `most` recent records.
 
-    Raises what BrokerClient and PartitionFetcher raise.
+    Raises the errors of BrokerClient and PartitionFetcher.
     """
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
@@ -88,7 +85,7 @@ def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampl
 
 
 def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[RecentRecords]:
-    """Fetch the last records of some partitions, about `most` of them. Raises what BrokerClient and the fetch raise."""
+    """Fetch about `most` recent records. Raises the errors of BrokerClient and the fetch."""
     described = brokers.described(topic)
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
@@ -109,7 +106,6 @@ def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[Rec
 
 
 def look_of(data: bytes | None) -> Look:
-    """Say what these bytes look like."""
     if data is None:
         return Look.NULL
     if not data:
@@ -124,7 +120,7 @@ def look_of(data: bytes | None) -> Look:
 
 
 def protobuf_fields(data: bytes) -> frozenset[int] | None:
-    """The field numbers of a Protobuf message. None if the bytes can't be one (groups are taken for none)."""
+    """Return the field numbers of a Protobuf message. None if the bytes can't be one (groups aren't supported)."""
     place, fields = 0, set[int]()
     while place < len(data):
         tag, place = _varint(data, place)
@@ -145,7 +141,6 @@ def protobuf_fields(data: bytes) -> frozenset[int] | None:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A varint and the place after it, which is -1 if there is none."""
     value = 0
     for count, byte in enumerate(data[place : place + _VARINT_BYTES]):
         value |= (byte & 0x7F) << 7 * count

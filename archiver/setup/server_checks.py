@@ -1,4 +1,4 @@
-"""Checks of servers: Kafka and the rights on each topic, Postgres, the schema registry."""
+"""Checks of Kafka and the rights on each topic, Postgres, and the schema registry."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _OPTIONAL: Final[Mapping[int, tuple[str, str]]] = {
 
 
 def look_at_kafka(config: Config) -> Iterator[Finding]:
-    """Find out whether the cluster answers, and whether each topic can be described and read."""
+    """Check that the cluster answers, and that each topic can be read."""
     with BrokerClient(config.kafka) as brokers:
         cluster_id, existing = brokers.cluster_id(), brokers.topics()
         yield Finding(part=KAFKA, detail=f"cluster {cluster_id}; this principal sees {_count(len(existing), 'topic')}")
@@ -62,7 +62,6 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
 
 
 def _requests(brokers: BrokerClient) -> Iterator[Finding]:
-    """Name the requests that the brokers lack and that the archiver uses if they are there."""
     present = brokers.requests()
     for key, (name, consequence) in _OPTIONAL.items():
         if key not in present:
@@ -72,7 +71,6 @@ def _requests(brokers: BrokerClient) -> Iterator[Finding]:
 
 
 def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
-    """Describe a topic, request the bounds of its logs from the leaders, and fetch from one partition."""
     subject = f"topic {topic.name}"
     try:
         described = brokers.described(topic.name)
@@ -97,7 +95,7 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
 
 
 def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
-    """Whether the leader says that the epoch in which it leads ends before its log does."""
+    """Whether the leader's current epoch ends before its log."""
     epoch = brokers.current_epoch(topic, partition)
     if epoch < 0 or not end:
         return False
@@ -109,7 +107,7 @@ def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: 
 
 
 def look_at_postgres(dsn: str) -> Iterator[Finding]:
-    """Find out whether the registry's database answers and takes what the archiver writes. Nothing is changed."""
+    """Check that the registry's database accepts the archiver's statements. Nothing is changed."""
     database = Postgres(dsn, connections=1)
     try:
         rehearsed = database.rehearse()
@@ -121,7 +119,7 @@ def look_at_postgres(dsn: str) -> Iterator[Finding]:
 
 
 def look_at_schema_registry(config: Config) -> Iterator[Finding]:
-    """Find out whether the schema registry answers, and has the schemas of the topics that need it."""
+    """Check that the schema registry has the topics' schemas. Raises SchemaRegistryError if it is unusable."""
     section = config.schema_registry
     if section is None:
         yield Finding(part=SCHEMA_REGISTRY, outcome=Outcome.SKIPPED, detail="none is configured")

@@ -1,4 +1,4 @@
-"""Checks of the catalog and the object store: a scratch table and scratch objects, made, used and removed."""
+"""Checks of the catalog and the object store with a scratch table and objects."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _CONTENT = b"archiver check"
 
 
 def look_at_tables(config: Config, *, seconds: float) -> Iterator[Finding]:
-    """Make a table in each namespace that topics are archived to, write to it, read it and drop it.
-
-    Beside it an object is written, read and deleted as the archiver does it, with the credentials of that table.
-    """
+    """Create, write, read and drop a table in each namespace, and an object with its credentials."""
     for namespace in config.namespaces:
         yield from _look_at(config, namespace, seconds=seconds)
 
@@ -58,7 +55,6 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
 
 
 def _removed(scratch: ScratchTable) -> ContextError | None:
-    """Remove the table, its objects and the namespaces that were made for it. Returns what prevented that."""
     dropped = _dropped(scratch) if scratch.is_made else None
     left = scratch.leave()
     return dropped or left
@@ -82,7 +78,6 @@ def _dropped(scratch: ScratchTable) -> ContextError | None:
 
 
 def look_at_journal(config: Config) -> Iterator[Finding]:
-    """Write, read and delete an object where the journal is."""
     journal = Journal.of(config)
     if journal.root is None:
         yield Finding(part=STORE, subject="journal", outcome=Outcome.SKIPPED, detail="none is configured")

@@ -1,4 +1,4 @@
-"""Decodes a sample of each topic's keys and values, and says how many would stay raw, and why."""
+"""Decodes a sample of each topic, and reports how many values would stay raw, and why."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ _NO_MESSAGE: Final = "the bytes are no message of the configured schema"
 
 @dataclass(slots=True)
 class RawValues:
-    """Values that would stay raw for the same reason, by the first of them."""
-
     partition: int
     offset: int
     first: bytes
@@ -55,10 +53,7 @@ class RawValues:
 
 
 def look_at_values(config: Config) -> Iterator[Finding]:
-    """Decode the last records of each topic that has a schema.
-
-    Topics whose schema or records can't be read are left out if another check reports why.
-    """
+    """Decode the last records of each topic with a schema, if they are readable."""
     try:
         with BrokerClient(config.kafka) as brokers:
             yield from _of_topics(config, brokers)
@@ -104,7 +99,6 @@ def _of_topic(brokers: BrokerClient, topic: TopicConfig, schemas: TopicSchemas, 
 def decoded(
     subject: str, part: str, records: Sequence[RecentRecords], mapping: ValueMapping, envelope: EnvelopeReader | None
 ) -> Finding:
-    """Decode the keys or values (`part`) of sampled records, and report how many of them would stay raw."""
     raw: dict[str, RawValues] = {}
     total = 0
     for recent in records:

@@ -1,4 +1,4 @@
-"""Makes a first configuration: asks the cluster for its topics, looks at a few records, and writes the file."""
+"""Makes a first configuration from the cluster's topics and a few records."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ _PATHS = ("ca_file", "cert_file", "key_file", "spool")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstConfig:
-    """What to write and where. `sections` are those of servers and of the job, as the file has them.
-
-    `topics` are globs. Without `samples` no record is looked at.
-    """
+    """The file to write. `sections` are all but topics; `topics` are globs. Without `samples` no record is read."""
 
     path: Path
     sections: Mapping[str, Mapping[str, Any]]
@@ -41,9 +38,9 @@ class FirstConfig:
     may_replace: bool = False
 
     def write(self) -> tuple[TopicDraft, ...]:
-        """Ask the cluster, write the file, and check that it loads.
+        """Write the file, and check that it loads.
 
-        Raises ConfigError if there is a file and it may not be replaced, and what BrokerClient raises.
+        Raises ConfigError if the file exists and may not be replaced, and BrokerClient's errors.
         """
         if not self.may_replace and (self.path.exists() or self.path.is_symlink()):
             raise ConfigError(
@@ -88,10 +85,9 @@ class FirstConfig:
 
 
 def sections_from(base: Path | None, bootstrap: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The sections of a first configuration.
+    """Return the sections without topics: from `base`, then `bootstrap`, then `settings` (SECTION.KEY=VALUE).
 
-    They are those of the file `base` without its topics; then `bootstrap`, and `settings` written SECTION.KEY=VALUE.
-    Servers that nobody named get a placeholder. Raises ConfigError.
+    Missing servers get a placeholder. Raises ConfigError.
     """
     sections: dict[str, dict[str, Any]] = {}
     if base is not None:
@@ -114,7 +110,6 @@ def sections_from(base: Path | None, bootstrap: str | None, settings: Sequence[s
 
 
 def _reference(value: str) -> Any:
-    """`env:NAME` and `file:PATH` become references, so that the file holds no secret."""
     kind, _, rest = value.partition(":")
     return {kind: rest} if kind in {"env", "file"} and rest and not rest.startswith("//") else value
 
@@ -134,7 +129,7 @@ def _schema_registry(section: Any) -> SchemaRegistry | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the file whole or not at all, for this user alone: it may hold secrets. It must load."""
+    """Write the file atomically, for this user alone. Raises ConfigError if it doesn't load."""
     folder = path.parent.resolve()
     try:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")

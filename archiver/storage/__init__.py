@@ -1,7 +1,4 @@
-"""Data files, the object store that keeps them, and the local spool that they are written to.
-
-Imports nothing, so that commands start fast.
-"""
+"""Data files, their object store and the local spool. Imports nothing: commands start fast."""
 
 __all__ = [
     "exact_reads",

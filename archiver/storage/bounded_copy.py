@@ -1,4 +1,4 @@
-"""Copies a file into a stream and bounds how many unsent bytes the stream holds."""
+"""Copies a file with a bound on unsent bytes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ AHEAD = 16 << 20
 
 
 class Writable(Protocol):
-    """A stream that takes bytes."""
-
-    def write(self, data: bytes, /) -> int:
-        """Take these bytes."""
+    def write(self, data: bytes, /) -> int: ...
 
 
 @runtime_checkable
 class Flushing(Protocol):
-    """A stream that can wait until its bytes are sent."""
-
-    def flush(self) -> None:
-        """Wait until everything taken is sent."""
+    def flush(self) -> None: ...
 
 
 def copy(source: BinaryIO, sink: Writable) -> None:
-    """Copy all of `source`. Flush the sink before more than `AHEAD` bytes wait in it."""
+    """Copy all of `source`, with at most `AHEAD` unflushed bytes."""
     ahead = 0
     while chunk := source.read(CHUNK):
         if ahead + len(chunk) > AHEAD and isinstance(sink, Flushing):

@@ -1,4 +1,4 @@
-"""Renews vended credentials, and remembers for the whole process which credentials replaced which."""
+"""Renews vended credentials; replacements are remembered process-wide."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _REMEMBERED: Final = 512
 
 
 class CredentialVendor(Protocol):
-    """Source of new credentials. Values pickle, and equal values load the credentials of the same table."""
+    """Source of new credentials. Picklable; equal values are for the same table."""
 
     def load(self) -> dict[str, str]:
-        """Load FileIO properties with the credentials as vended now. Raises subclasses of TableError."""
+        """Load FileIO properties. Raises subclasses of TableError."""
 
     def __hash__(self) -> int: ...
 
@@ -43,7 +43,6 @@ _KNOWN: Final = _Renewals()
 
 
 def latest(properties: Properties) -> Properties:
-    """Return the properties that replaced these in this process."""
     with _KNOWN.lock:
         while (newer := _KNOWN.newer.get(properties)) is not None:
             properties = newer
@@ -51,21 +50,18 @@ def latest(properties: Properties) -> Properties:
 
 
 def seconds_left(properties: Properties) -> float | None:
-    """Seconds that the credentials stay valid, by this machine's clock. None if no end is given."""
+    """None if the credentials have no end."""
     until = expires_ms(dict(properties))
     return None if until is None else until / 1_000 - time.time()
 
 
 def renewed_ahead(source: CredentialVendor, properties: Properties) -> Properties:
-    """Return the latest properties, renewed if they are about to expire.
-
-    It is no error if the catalog has no newer ones.
-    """
+    """Return the latest properties, renewed if they expire soon."""
     properties = latest(properties)
     left = seconds_left(properties)
     if left is None or left > EARLY_SECONDS or time.monotonic() < _KNOWN.in_vain.get(source, 0.0):
         return properties
-    with suppress(TableError):  # these may still be valid; if storage denies them, we ask again
+    with suppress(TableError):  # these may still be valid; if storage denies them, they are loaded again
         _renew(source, properties)
     fresh = latest(properties)
     if fresh == properties:
@@ -74,10 +70,9 @@ def renewed_ahead(source: CredentialVendor, properties: Properties) -> Propertie
 
 
 def renew_after(failure: StorageError, source: CredentialVendor, used: Properties) -> None:
-    """Replace properties that storage denied.
+    """Replace denied properties.
 
-    Raises CredentialsExpired if they have expired and the catalog has no new ones, and `failure` if the catalog gives
-    the same properties and they haven't expired.
+    Raises CredentialsExpired if they expired and the catalog has no new ones, `failure` if they are still valid.
     """
     try:
         _renew(source, used)

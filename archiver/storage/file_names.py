@@ -21,7 +21,7 @@ _HASH: Final = 12
 
 
 def topic_part(topic: str) -> str:
-    """Return the topic as in file names: a long name is cut and ends with a part of its hash."""
+    """A long name is cut and ends with part of its hash."""
     if len(topic.encode()) <= LONGEST_TOPIC:
         return topic
     return f"{topic[: LONGEST_TOPIC - _HASH - 1]}-{sha256(topic.encode()).hexdigest()[:_HASH]}"
@@ -29,10 +29,7 @@ def topic_part(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileName:
-    """A parsed file name. `topic` is cut as by `topic_part`, unless an older archiver wrote it.
-
-    Partition and start offset are None if the file's rows come from several ranges of offsets.
-    """
+    """Partition and start offset are None for a file of several ranges. Older archivers didn't cut `topic`."""
 
     topic: str
     ulid: str
@@ -42,7 +39,7 @@ class DataFileName:
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
-        """Parse a file name. None if it isn't the name of an archived file."""
+        """Return None if this isn't the name of an archived file."""
         match = _NAME.fullmatch(name)
         if match is None:
             return None
@@ -59,10 +56,9 @@ class DataFileName:
         return f"{topic_part(self.topic)}-{position}-{self.ulid.lower()}.{self.extension}"
 
     def is_of(self, topic: str) -> bool:
-        """Whether a file of this topic has the name. Older archivers did not cut the topic."""
         return self.topic in {topic, topic_part(topic)}
 
     @property
     def created_ms(self) -> int:
-        """When the file was named, in ms since 1970, by the clock of the machine that wrote it."""
+        """In ms since 1970, by the writer's clock."""
         return int(ULID.from_str(self.ulid).milliseconds)

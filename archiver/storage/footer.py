@@ -1,7 +1,4 @@
-"""The key-value metadata that every format keeps beside its rows.
-
-The mapping's JSON holds the writer's descriptors, so that a replay of the file needs neither registry nor journal.
-"""
+"""The key-value metadata beside a file's rows. Replays need no registry."""
 
 from __future__ import annotations
 
@@ -45,10 +42,6 @@ def footer_of(
     *,
     largest_record: int | None = None,
 ) -> dict[str, str]:
-    """Make the key-value metadata of a file. `place` is its partition in a table that is partitioned by columns.
-
-    `largest_record` is as in SegmentMetadata.
-    """
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
         others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
@@ -78,7 +71,7 @@ def footer_of(
 
 
 def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) -> SegmentMetadata:
-    """Parse key-value metadata. Raises BadSegment if newer software wrote it, or if it contradicts itself."""
+    """Parse key-value metadata. Raises BadSegment if newer software wrote it or it contradicts itself."""
     entries = {key.decode("utf-8", "replace"): value for key, value in (pairs or {}).items()}
     try:
         version = int(entries[FORMAT]) if FORMAT in entries else None

@@ -1,6 +1,6 @@
 """The formats of data files. Only this module names them.
 
-The file's manifest entry says its format. If no manifest has the file, its extension does.
+The manifest entry names a file's format, or else its extension does.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _ALLOWED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFormats:
-    """The formats that a job can read. New files are written in `written`. Picklable.
+    """The formats that a job reads; it writes `written`. Picklable.
 
-    `dense` is `written` with more CPU spent on smaller files. Raises ValueError if two formats share a name or an
-    extension, or if Iceberg doesn't allow the format for data files.
+    `dense` costs more CPU for smaller files. Raises ValueError if names or extensions clash, or Iceberg doesn't allow
+    the format.
     """
 
     written: SegmentFormat
@@ -45,21 +45,19 @@ class SegmentFormats:
 
     @property
     def known(self) -> tuple[SegmentFormat, ...]:
-        """All formats. The format of new files comes first."""
         return (self.written, *self.others)
 
     @property
     def densest(self) -> SegmentFormat:
-        """The format for files that are written once and read often."""
+        """The format for files that are often read."""
         return self.dense or self.written
 
     @property
     def extensions(self) -> frozenset[str]:
-        """The extensions of data files."""
         return frozenset(segment_format.extension for segment_format in self.known)
 
     def named(self, name: str, path: str) -> SegmentFormat:
-        """Return the format of this name. Raises UnknownFormat, which names the file at `path`."""
+        """Raise UnknownFormat, with `path`, if no format has this name."""
         match = next((candidate for candidate in self.known if candidate.name == name), None)
         if match is None:
             raise UnknownFormat(
@@ -72,7 +70,7 @@ class SegmentFormats:
         return match
 
     def of_path(self, path: str) -> SegmentFormat:
-        """Return the format of an archived file by its extension. Raises UnknownFormat."""
+        """Return the format by the extension. Raises UnknownFormat."""
         extension = path.rpartition("/")[2].rpartition(".")[2]
         return next((candidate for candidate in self.known if candidate.extension == extension), None) or self.named(
             extension, path

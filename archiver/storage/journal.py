@@ -1,6 +1,6 @@
-"""The journal in the object store: keeps what a lost registry is rebuilt from (docs/stored-files.md).
+"""The journal in the object store, from which a lost registry is rebuilt (docs/stored-files.md).
 
-Objects are named after their content, so writing one again changes nothing.
+Objects are named after their content, so repeated writes change nothing.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """The location of all tables' journals. Without a `root` there is no journal, and nothing is kept.
+    """The location of all tables' journals. Without a `root`, nothing is kept.
 
-    `audit` names the actor for the audit trails beside the journals.
+    `audit` names the actor of the audit trails.
     """
 
     root: str | None = None
@@ -62,7 +62,6 @@ class Journal:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """Make the configuration's journal. FileIO properties are the catalog's, overridden by `journal.*`."""
         section = config.archive
         if section.journal is None:
             return cls()
@@ -70,7 +69,6 @@ class Journal:
         return cls(root=section.journal, objects=objects, audit=config.audit)
 
     def named(self, table: str, uuid: UUID) -> TableJournal:
-        """Return the journal of the table with this name and UUID."""
         folder = None if self.root is None else f"{self.root}/{table}/{uuid}"
         trail = None if self.root is None else f"{self.root}/{AUDIT}/{table}/{uuid}"
         return TableJournal(
@@ -78,11 +76,11 @@ class Journal:
         )
 
     def knows(self, table: str) -> bool:
-        """Whether there is an entry of any table that ever had this name. Raises subclasses of StorageError."""
+        """Whether any table that ever had this name has an entry. Raises subclasses of StorageError."""
         return self.root is not None and any(True for _ in self.objects.list(f"{self.root}/{table}/"))
 
     def of_table(self, table: ArchiveTable) -> TableJournal:
-        """Return the journal of a table. Raises ConfigError if it would lie among the table's files."""
+        """Raise ConfigError if the journal would lie among the table's files."""
         journal = self.named(table.topic.table, table.uuid)
         for location in (table.location, table.data_location):
             if journal.folder is not None and f"{journal.folder}/".startswith(f"{location}/"):
@@ -98,9 +96,9 @@ class Journal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableJournal:
-    """The journal of one table. Without a folder, methods do nothing. They raise subclasses of StorageError.
+    """The journal of one table. Methods do nothing without a folder. They raise subclasses of StorageError.
 
-    `trail` is the folder of the table's audit trail, if there is one.
+    `trail` is the folder of the audit trail, if any.
     """
 
     root: str | None = None
@@ -111,9 +109,9 @@ class TableJournal:
     audit: AuditSection = field(default_factory=AuditSection)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
-        """Write missing schema versions. Call it before anything is written with them.
+        """Write missing versions, before rows are written with them.
 
-        `newest` is the last version in the registry, if known: then most calls read little.
+        `newest`, the registry's last version, saves reads.
         """
         if self.root is None:
             return
@@ -127,24 +125,24 @@ class TableJournal:
             registry.ledger.note_journaled(topic, self.root, missing[-1].version.version)
 
     def keep_starts(self, starts: Mapping[int, int]) -> None:
-        """Write where partitions begin. Call it before anything of these partitions is staged."""
+        """Write start offsets, before any row is staged."""
         if starts:
             value = JournaledStarts(starts=starts).to_json()
             name = hashlib.blake2b(json.dumps(value).encode(), digest_size=10).hexdigest()
             self._write(f"{_STARTS}{name}", value)
 
     def keep_commit(self, commit_id: str, ranges: Sequence[TranslatedRange]) -> None:
-        """Write a commit that is in the table. Call it before the registry confirms the commit."""
+        """Write a commit that is in the table, before the registry confirms it."""
         commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
         self._write(f"{_COMMIT}{commit_id}", commit.to_json())
 
     def keep_rewrite(self, rewrite: Rewrite) -> None:
-        """Write a rewrite that is in the table. Call it before the registry records the rewrite."""
+        """Write a rewrite that is in the table, before the registry records it."""
         commit = JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)
         self._write(f"{_COMMIT}{rewrite.commit_id}", commit.to_json())
 
     def keep_accepted(self, commit_id: str, accepted: Sequence[Acceptance]) -> None:
-        """Write which rows a refill accepted as lost. Call it before the registry records them."""
+        """Write rows that a refill accepted as lost, before the registry records them."""
         value = {
             "format": FORMAT,
             "commit_id": commit_id,
@@ -153,12 +151,12 @@ class TableJournal:
         self._write(f"{_ACCEPTED}{commit_id}", value)
 
     def keep_hold(self, hold: Hold) -> None:
-        """Write a legal hold, or its release. Call it before the registry records it."""
+        """Write a legal hold or release, before the registry records it."""
         kind = "placed" if hold.is_active else "released"
         self._write(f"{_HOLD}{hold.id}-{kind}", {"format": FORMAT, **hold.to_json()})
 
     def holds(self) -> tuple[Hold, ...]:
-        """Return all holds in the order of their ids. A release comes after the hold that it releases."""
+        """Return all holds by id. A release follows its hold."""
         if self.folder is None:
             return ()
         paths = _named(sorted(listed.path for listed in self.objects.list(self.folder)), _HOLD)
@@ -168,7 +166,6 @@ class TableJournal:
         return tuple(holds.values())
 
     def accepted(self) -> tuple[tuple[str, tuple[Acceptance, ...]], ...]:
-        """Return the commits of refills, in order, with the rows accepted as lost."""
         if self.folder is None:
             return ()
         paths = _named(sorted(listed.path for listed in self.objects.list(self.folder)), _ACCEPTED)
@@ -177,8 +174,8 @@ class TableJournal:
     def keep_settled(self, settled: Settled) -> None:
         """Write commits that were found in the table later, with their ranges.
 
-        A commit whose id is unknown, because its snapshot has expired, is written under the id of its first range. An
-        object that lacks ranges stays, as it may be about to be summed up; another is written beside it.
+        A commit without an id, because its snapshot has expired, gets the id of its first range. An object without
+        ranges stays, because it may be about to be summed up.
         """
         by_commit: dict[str | None, list[TranslatedRange]] = {}
         for landed in settled.landed:
@@ -193,20 +190,18 @@ class TableJournal:
                 self._write(f"{name}.{_hash(commit.to_json())}", commit.to_json())
 
     def has_starts(self) -> bool:
-        """Whether it says where a partition begins, as a journal kept since the first commit does."""
+        """False for a journal begun after the first commit."""
         return self.folder is not None and bool(
             _named([listed.path for listed in self.objects.list(self.folder)], _STARTS)
         )
 
     def schema(self, version: int) -> JournaledSchema | None:
-        """Return one schema version. None if the journal doesn't have it."""
         path = f"{self.folder}/{_SCHEMA}{version:010d}.json"
         if self.folder is None or not self.objects.exists(path):
             return None
         return self._reader(JournaledSchema.from_json)(path)
 
     def read(self) -> JournalContents:
-        """Return the whole journal, with the ranges that are in the table now."""
         if self.folder is None:
             return JournalContents()
         paths = sorted(listed.path for listed in self.objects.list(self.folder))
@@ -226,12 +221,12 @@ class TableJournal:
         )
 
     def files_in_table(self, files: Collection[str]) -> set[str]:
-        """Return the names of the files that are in the table by the journal: added, and not replaced since."""
+        """Return names of files that were added and not replaced since."""
         named, replaced = self._added_and_replaced(files)
         return named - replaced
 
     def files_ever_in_table(self, files: Collection[str]) -> set[str]:
-        """Return the names of the files that a commit or a rewrite ever added."""
+        """Return names of files that a commit or rewrite ever added."""
         return set.union(*self._added_and_replaced(files))
 
     def _added_and_replaced(self, files: Collection[str]) -> tuple[set[str], set[str]]:
@@ -247,12 +242,11 @@ class TableJournal:
         return named, replaced
 
     def takers(self, paths: Collection[str]) -> set[str]:
-        """Return the ids of the rewrites that replaced one of these files."""
         rewrites = (entry.rewrite for entry in self._each_commit() if entry.rewrite is not None)
         return {rewrite.commit_id for rewrite in rewrites if not {*rewrite.old_paths}.isdisjoint(paths)}
 
     def commit_ids(self) -> Iterator[str]:
-        """Yield the ids of all commits. Commits found after their snapshot expired have none."""
+        """Commits found after their snapshot expired have no id."""
         for commit in self._each_commit():
             if commit.commit_id is not None:
                 yield commit.commit_id
@@ -281,7 +275,6 @@ class TableJournal:
 
     @property
     def commits(self) -> JournalCommits:
-        """The objects with commits. Only valid if there is a journal."""
         assert self.folder is not None
         return JournalCommits(folder=self.folder, objects=self.objects)
 

@@ -1,7 +1,4 @@
-"""Reads a journal's commits: new ones have an object each, old ones are summed up (`journal_sums.py`).
-
-An entry that occurs twice counts once.
-"""
+"""Reads a journal's commits: one object each, or summaries (`journal_sums.py`). Duplicates count once."""
 
 from __future__ import annotations
 
@@ -33,8 +30,6 @@ Told = Callable[[str, ContextError], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundCommit:
-    """An entry of a commit, and its object."""
-
     path: str
     name: str
     commit: JournaledCommit
@@ -42,8 +37,6 @@ class FoundCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitObject:
-    """An object with commits: the first and last commit in it, and the bytes of its entries."""
-
     object: ListedObject
     first: str
     last: str
@@ -52,7 +45,6 @@ class CommitObject:
 
     @classmethod
     def parse(cls, found: ListedObject) -> CommitObject:
-        """Parse the name of an object."""
         name = found.name.removesuffix(".json")
         many = _MANY.fullmatch(name)
         if many is None:
@@ -65,16 +57,15 @@ class CommitObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalCommits:
-    """The commits in a journal's folder. Methods raise subclasses of StorageError, and RegistryOutdated."""
+    """Methods raise subclasses of StorageError, and RegistryOutdated."""
 
     folder: str
     objects: ObjectStore
 
     def read(self, *, unreadable: Told | None = None) -> Iterator[FoundCommit]:
-        """Yield every commit, reading a few objects at a time.
+        """Yield every commit, perhaps twice and out of order, reading a few objects at a time.
 
-        A commit may come twice and out of order. Unreadable objects are passed to `unreadable` if it is given, and left
-        out.
+        Unreadable objects go to `unreadable`; without it, raises BadSegment.
         """
 
         def load(each: CommitObject) -> Sequence[CommitEntry] | ContextError:
@@ -101,7 +92,7 @@ class JournalCommits:
                 raise missing[-1]
 
     def entries(self, each: CommitObject) -> tuple[CommitEntry, ...]:
-        """Return the entries of one object. Raises BadSegment if it is damaged or has changed since it was written."""
+        """Raise BadSegment if the object is damaged or has changed."""
         path = each.object.path
         data = self.objects.read(path)
         named = _MANY.fullmatch(each.object.name.removesuffix(".json"))
@@ -114,10 +105,9 @@ class JournalCommits:
             return tuple(entries_in(each.first, data))
 
     def listed(self) -> list[CommitObject]:
-        """List the objects until a list has all objects of the list before.
+        """List until a list includes all objects of the one before: a store lists page by page.
 
-        A list may miss both a new summary and its single commits, as a store lists page by page. Raises
-        StorageUnavailable if lists keep changing.
+        Raises StorageUnavailable if lists keep changing.
         """
         before = {item.path for item in self._listed()}
         for _ in range(_LOOKS):
@@ -135,9 +125,9 @@ class JournalCommits:
 
 
 def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> Iterator[tuple[str, JournaledCommit]]:
-    """Yield each entry with its commit's name, compared with earlier entries of the same commit.
+    """Yield each entry with its commit's name, checked against earlier entries of that commit.
 
-    A contradicting entry is passed to `contradicted` and left out. Without it, raises BadSegment.
+    A contradicting entry goes to `contradicted`; without it, raises BadSegment.
     """
     by_name: dict[str, FoundCommit] = {}
     for entry in found:
@@ -153,7 +143,6 @@ def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> 
 
 
 def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
-    """Make the error for two entries of a commit that contradict each other."""
     return BadSegment(
         "the journal has two entries of one commit that contradict each other: somebody changed one of them. Restore it"
         " from a backup or the store's versions. `archiver verify` says which of the two the records agree with",
@@ -167,7 +156,7 @@ def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
 def in_parts(
     objects: Iterable[CommitObject], *, most_bytes: int, most: int | None = None
 ) -> Iterator[list[CommitObject]]:
-    """Split into runs of at most `most_bytes` and `most` objects. A larger object is alone."""
+    """Split into runs of at most `most_bytes` and `most` objects, or one larger object."""
     part: list[CommitObject] = []
     size = 0
     for item in objects:
@@ -182,7 +171,6 @@ def in_parts(
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Turn errors from parsing an object of the journal into BadSegment."""
     try:
         yield
     except (ValueError, KeyError, TypeError) as error:

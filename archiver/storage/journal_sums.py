@@ -1,7 +1,6 @@
 """Sums up a journal's commits: old single objects become one summary (ADR 55).
 
-It can be interrupted anywhere and run concurrently: a summary is written, read back and compared before its objects are
-removed.
+Safe to interrupt and to run concurrently: a summary is read back before its objects are removed.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ _SAID: Final[set[str]] = set()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSums:
-    """Counts of a run: objects `summed` up into `written` summaries, and objects `removed`.
+    """Counts of a run. `before` counts all objects.
 
-    `kept` objects are summed up but can't be removed. `young` ones are single and too new. `before` counts all objects.
+    `kept` objects are summed up but can't be removed; `young` ones are too new.
     """
 
     before: int = 0
@@ -66,16 +65,14 @@ class JournalSums:
 
     @property
     def after(self) -> int:
-        """The number of objects after the run."""
         return self.before + self.written - self.removed
 
 
 @dataclass(slots=True, kw_only=True)
 class JournalSummer:
-    """One summing up of a journal's commits.
+    """Sums up at least `least` single objects older than `settled_seconds`.
 
-    Only objects older than `settled_seconds` are touched, and at least `least` single ones. Nothing starts once
-    `is_over` returns true.
+    Nothing starts once `is_over` returns true.
     """
 
     commits: JournalCommits
@@ -91,7 +88,7 @@ class JournalSummer:
     def run(self) -> JournalSums:
         """Sum up old objects, if there are enough.
 
-        Raises subclasses of StorageError, RegistryOutdated, and BadSegment if entries contradict each other.
+        Raises subclasses of StorageError, RegistryOutdated, and BadSegment for contradicting entries.
         """
         listed = self.commits.listed()
         before_ms = (time.time() - self.settled_seconds) * 1_000
@@ -164,9 +161,9 @@ class JournalSummer:
         return path
 
     def _remove(self, group: Sequence[CommitObject]) -> None:
-        """Remove summed objects, unless they were written again.
+        """Remove summed objects, unless written again.
 
-        The first goes first: a reader whose list lacks the rest finds it missing and lists again.
+        In list order: readers that miss the first one list again.
         """
         refused: list[StorageError] = []
         tried = 0
@@ -193,7 +190,6 @@ class JournalSummer:
             return error
 
     def _without_summed(self, objects: Sequence[CommitObject], summaries: Sequence[CommitObject]) -> list[CommitObject]:
-        """Return the objects that no summary has. Remove the rest: an earlier run was cut short or refused."""
         inside: dict[str, CommitObject] = {}
         summed: set[str] = set()
         for summary in summaries:
@@ -207,10 +203,10 @@ class JournalSummer:
         return [item for item in objects if item.object.path not in summed]
 
     def _remove_summed(self, suspects: Sequence[CommitObject], summary: CommitObject) -> set[str]:
-        """Remove the objects whose entries the summary has, byte for byte. Return their paths."""
+        """Remove objects that the summary has, byte for byte. Return their paths."""
         try:
             summarized = set(self.commits.entries(summary))
-        except ObjectMissing:  # it was summed up again meanwhile
+        except ObjectMissing:  # it was summed up again in the meantime
             return set()
         names = {entry.name for entry in summarized}
         summed: set[str] = set()
@@ -255,7 +251,6 @@ def _may_have(summary: CommitObject, each: CommitObject) -> bool:
 
 
 def _is_settled(each: CommitObject, before_ms: float) -> bool:
-    """Whether an object and its commit are older than this time. False if the store gives no times."""
     modified_ms = each.object.modified_ms
     if modified_ms is None or modified_ms >= before_ms:
         return False

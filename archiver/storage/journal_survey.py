@@ -1,4 +1,4 @@
-"""Reads everything in a table's journal, and lists what can't be read."""
+"""Reads a whole journal and lists what can't be read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSurvey:
-    """The entries of a journal. A commit may occur twice.
-
-    `unreadable` are objects that can't be read or contradict other objects, by path.
-    """
+    """The entries of a journal, perhaps repeated. `unreadable` maps paths to errors."""
 
     commits: tuple[tuple[str, JournaledCommit], ...] = ()
     schemas: tuple[JournaledSchema, ...] = ()
@@ -33,12 +30,11 @@ class JournalSurvey:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no entry."""
         return not (self.commits or self.schemas or self.starts or self.unreadable)
 
 
 def survey(journal: TableJournal) -> JournalSurvey:
-    """Read a journal. Raises subclasses of StorageError only if the store can't be reached."""
+    """Raise subclasses of StorageError only if the store can't be reached."""
     if journal.folder is None:
         return JournalSurvey(unreadable={})
     unreadable: dict[str, ContextError] = {}

@@ -1,7 +1,4 @@
-"""The object store: upload, open, list and delete objects, by pyiceberg's FileIO.
-
-All errors are subclasses of StorageError.
-"""
+"""The object store, by pyiceberg's FileIO. All errors are subclasses of StorageError."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedObject:
-    """An object's URI, size in bytes, and time of its last change (ms since 1970; None if the store doesn't say)."""
+    """`modified_ms` is None if the store doesn't say."""
 
     path: str
     size: int
@@ -41,15 +38,14 @@ class ListedObject:
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
         return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable.
+    """Objects by URI (`s3://…`, `file:///…`). Picklable.
 
-    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials.
+    Transient errors are retried up to `attempts` times. `source` renews credentials.
     """
 
     properties: Properties = field(default=(), repr=False)
@@ -58,38 +54,34 @@ class ObjectStore:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any], *, attempts: int = 5) -> Self:
-        """Make a store from FileIO properties: the catalog's section of the configuration, or a table's `io`."""
         texts = {name: str(value) for name, value in properties.items() if value is not None}
         return cls(tuple(sorted(texts.items())), attempts)
 
     @classmethod
     def of_table(cls, table: Table) -> Self:
-        """Make the store of a loaded table, with the credentials that the catalog vends for it."""
         texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
         return cls(tuple(sorted(texts.items())), source=CredentialSource.of(table))
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds that the credentials stay valid. None if they aren't vended or have no end."""
         return None if self.source is None else seconds_left(self.current)
 
     @property
     def current(self) -> Properties:
-        """The current properties, with renewed credentials."""
         return self.properties if self.source is None else renewed_ahead(self.source, self.properties)
 
     def renew(self, failure: StorageError, used: Properties) -> None:
-        """Renew properties that were denied. Raises `failure` if that doesn't help."""
+        """Renew denied properties. Raises `failure` if that doesn't help."""
         if self.source is None or not may_be_expired(failure):
             raise failure
         if latest(used) == used:
             renew_after(failure, self.source, used)
 
     def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
-        """Copy the local file to `path`, check that it arrived whole, and return its size in bytes.
+        """Copy the local file to `path`, check the stored size and return it in bytes.
 
-        Raises StorageError, also if the local file doesn't have the `expected` size; the local file stays. A repeated
-        call replaces the object.
+        Replaces an object. Raises StorageError, also if the local file hasn't the `expected` size; the local file
+        stays.
         """
         if expected is not None and source.size != expected:
             raise StorageError(
@@ -102,8 +94,6 @@ class ObjectStore:
         return self._attempt(lambda: self._upload_once(source, path), "upload", path, spooled=str(source))
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a small object, replacing any object at this path."""
-
         def put() -> None:
             with self.file_io(path).new_output(path).create(overwrite=True) as stream:
                 stream.write(data)
@@ -111,8 +101,6 @@ class ObjectStore:
         self._attempt(put, "write", path)
 
     def read(self, path: str) -> bytes:
-        """Read a small object whole."""
-
         def get() -> bytes:
             with self.input(path) as stream:
                 return bytes(stream.read())
@@ -120,14 +108,11 @@ class ObjectStore:
         return self._attempt(get, "read", path)
 
     def open(self, path: str) -> InputStream:
-        """Open an object for reading at any position.
-
-        The caller closes it, and turns errors of its reads into StorageErrors (`store_errors.storage_error`).
-        """
+        """Open for random reads. The caller translates read errors (`store_errors.storage_error`)."""
         return self._attempt(lambda: self.input(path), "open", path)
 
     def opened(self, path: str, stream: InputStream) -> ListedObject:
-        """Return size and time of change of an object as they were when `stream` was opened."""
+        """Return size and time of change as of when `stream` was opened."""
         metadata = stream.metadata() if isinstance(stream, NativeFile) else {}
         try:
             changed = datetime.fromisoformat(metadata["Last-Modified"].decode())
@@ -138,11 +123,11 @@ class ObjectStore:
             return self.look(path)
 
     def input(self, path: str) -> InputStream:
-        """Open an object once, without retries. Errors are the client's."""
+        """Open without retries. Errors are the client's."""
         return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
-        """Whether there is an object at `path`, in one request. Raises StorageError for a folder."""
+        """Raise StorageError for a folder. One request."""
         try:
             self.open(path).close()
         except ObjectMissing:
@@ -150,11 +135,11 @@ class ObjectStore:
         return True
 
     def size(self, path: str) -> int:
-        """Return the object's size in bytes. Raises ObjectMissing."""
+        """Raise ObjectMissing if there is none."""
         return self._attempt(lambda: len(self.file_io(path).new_input(path)), "look at", path)
 
     def look(self, path: str) -> ListedObject:
-        """Return the object's size and time of change. Raises ObjectMissing."""
+        """Raise ObjectMissing if there is none."""
 
         def look() -> ListedObject:
             io = self.file_io(path)
@@ -170,22 +155,18 @@ class ObjectStore:
         return self._attempt(look, "look at", path)
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
-        """List all objects below a folder. Empty if there is no such folder."""
         return self._look(folder, recursive=True)[0]
 
     def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
-        """List all objects below a folder, a folder at a time (at once in Google's store)."""
+        """Yield a folder at a time (everything at once in Google's store)."""
         inside, folders = self._look(folder, recursive=False)
         yield inside
         for below in folders:
             yield self.list(below)
 
     def folders(self, folder: str) -> tuple[str, ...]:
-        """List the folders in a folder. Empty if there is no such folder."""
         objects, names = self._look(folder, recursive=False)
-        below = (
-            listed.path[len(folder) + 1 :].partition("/") for listed in objects
-        )  # Google's store tells of no folder
+        below = (listed.path[len(folder) + 1 :].partition("/") for listed in objects)  # Google's store lists no folder
         return tuple(sorted({*names, *(f"{folder}/{name}" for name, slash, _ in below if slash)}))
 
     def _look(self, folder: str, *, recursive: bool) -> tuple[tuple[ListedObject, ...], tuple[str, ...]]:
@@ -199,7 +180,7 @@ class ObjectStore:
                 )
             scheme, netloc, path = io.parse_location(folder, io.properties)
             filesystem = io.fs_by_scheme(scheme, netloc)
-            whole = recursive or filesystem.type_name == "gcs"  # which tells of no folder that isn't an object
+            whole = recursive or filesystem.type_name == "gcs"  # which lists no folder that isn't an object
             infos = filesystem.get_file_info(FileSelector(path, recursive=whole, allow_not_found=True))
             named = [(f"{folder}{info.path[len(path) :]}", info) for info in infos]
             objects = tuple(
@@ -214,7 +195,7 @@ class ObjectStore:
         return self._attempt(look, "list", folder)
 
     def delete(self, path: str, permit: Permit) -> None:
-        """Remove the object, if it exists. Raises FilesShared if the permit doesn't allow it."""
+        """Remove the object, if it exists. Raises FilesShared without permission."""
 
         def remove() -> None:
             io = self.file_io(path)
@@ -224,10 +205,7 @@ class ObjectStore:
         self._attempt(remove, "delete", path)
 
     def delete_unchanged(self, listed: ListedObject, permit: Permit) -> bool:
-        """Remove an object if it is as listed. False if it is gone or was written again.
-
-        Raises FilesShared if the permit doesn't allow it.
-        """
+        """Remove an object if it is as listed. False if not. Raises FilesShared."""
         try:
             current = self.look(listed.path)
         except ObjectMissing:
@@ -239,11 +217,11 @@ class ObjectStore:
         return True
 
     def file_io(self, path: str) -> FileIO:
-        """Return pyiceberg's client for the store of this path. Its errors are the client's."""
+        """Return pyiceberg's client, with its own errors."""
         return _file_io(self.current, path.partition("://")[0])
 
     def reading(self, path: str, read: Callable[[FileIO], T]) -> T:
-        """Return the result of `read` with pyiceberg's client, with retries, renewed credentials and StorageErrors."""
+        """Return `read`'s result, with retries and StorageErrors."""
         return self._attempt(lambda: read(self.file_io(path)), "read", path)
 
     def _upload_once(self, source: SpoolFile, path: str) -> int:

@@ -1,7 +1,4 @@
-"""Makes and opens folders that only this user can use, and refuses folders that other users put there.
-
-A folder is opened once; then only its descriptor is used, so that it can't be swapped.
-"""
+"""Private folders. Opened once and then used by descriptor, so that they can't be swapped."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(path: Path) -> int:
-    """Open the spool's folder; make it and all folders above it if missing. Raises as `open_folder` does."""
+    """Open or make the spool's folder and its parents. Raises as `open_folder`."""
     try:
         for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
             with suppress(FileExistsError):  # another task made it, or it is a broken link
@@ -32,8 +29,7 @@ def make_folder(path: Path) -> int:
 def open_folder(path: Path) -> int:
     """Open the spool's folder and remove other users' rights.
 
-    Raises ConfigError if it is a link, belongs to another user or stays open to other users, and StorageError if it
-    can't be used for another reason.
+    Raises ConfigError for a link or another user's folder, else StorageError.
     """
     try:
         if path.is_symlink():
@@ -55,7 +51,7 @@ def open_folder(path: Path) -> int:
 
 
 def open_below(folder: int, name: str) -> int:
-    """Open a folder inside a private one. Raises OSError if it is a link, is missing or belongs to another user."""
+    """Open a folder in a private one. Raises OSError if it is a link, missing or another user's."""
     below = os.open(name, _FLAGS, dir_fd=folder)
     if os.fstat(below).st_uid != os.geteuid():
         os.close(below)
@@ -64,7 +60,7 @@ def open_below(folder: int, name: str) -> int:
 
 
 def make_below(folder: int, name: str) -> int:
-    """Open a folder inside a private one; make it if missing. Raises as `open_below` does."""
+    """Open or make a folder in a private one. Raises as `open_below`."""
     with suppress(FileExistsError):
         os.mkdir(name, stat.S_IRWXU, dir_fd=folder)
     return open_below(folder, name)

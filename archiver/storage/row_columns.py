@@ -1,7 +1,4 @@
-"""Reads columns of archived rows by field id: timestamps that consumers see, and totals of a file.
-
-Times are milliseconds since 1970, as in Kafka. -1 means none.
-"""
+"""Reads columns of archived rows by field id. Times are in ms since 1970; -1 means none."""
 
 from __future__ import annotations
 
@@ -20,21 +17,17 @@ MICROS_PER_MILLI = 1_000
 
 
 def field_id(field: pa.Field) -> int | None:
-    """Return the field's id from its metadata, or None."""
+    """Return the id in the field's metadata, or None."""
     text = (field.metadata or {}).get(FIELD_ID_KEY)
     return None if text is None else int(text)
 
 
 def list_values(kind: pa.DataType) -> pa.Field | None:
-    """Return the field of a list's values, for 32- and 64-bit offsets; None for other types."""
     return kind.value_field if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
 
 
 def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
-    """Find a column by its field id, at any depth of structs. None if no column has this id.
-
-    The column is null wherever a struct above it is null.
-    """
+    """Find a column at any depth; null below a null struct. None if missing."""
     path = _position(rows.schema, identifier)
     if path is None:
         return None
@@ -43,10 +36,9 @@ def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
 
 
 def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
-    """Compute the timestamp that a consumer gets for each row; never null.
+    """Return the timestamp that a consumer gets; never null.
 
-    It is the log-append time or the producer's time; `raw_timestamp` has milliseconds that the table's microseconds
-    can't hold.
+    `raw_timestamp` has milliseconds beyond the table's microseconds.
     """
     event = _millis(kafka.field(names.EVENT_TIMESTAMP))
     append = _millis(kafka.field(names.APPEND_TIMESTAMP))
@@ -57,10 +49,9 @@ def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
 
 @dataclass(slots=True)
 class RowTotals:
-    """Totals over all rows of a file, added up batch by batch.
+    """Totals over a file's rows. `raw_values` counts values kept whole in `__raw__`.
 
-    `raw_values` counts values that are kept whole in `__raw__`. `timestamps` are the lowest and highest that a consumer
-    gets, None if no record has one.
+    `timestamps` are the bounds of consumers' timestamps, None without any.
     """
 
     rows: int = 0
@@ -68,7 +59,6 @@ class RowTotals:
     timestamps: tuple[int, int] | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the rows of a batch with the table's columns."""
         self.rows += batch.num_rows
         raw = pc.struct_field(batch.column(names.VAL), names.RAW)
         self.raw_values += len(raw) - raw.null_count

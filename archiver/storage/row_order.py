@@ -1,4 +1,4 @@
-"""Whether rows are in the order of (partition, offset), as a file's footer and manifest may claim."""
+"""Whether rows are in the order of (partition, offset)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ _Numbers: TypeAlias = npt.NDArray[np.signedinteger]
 
 @dataclass(slots=True)
 class RowOrder:
-    """Compares rows with earlier rows, batch by batch. `is_sorted`: all were in order.
-
-    Equal rows are in order. Rows without a partition or an offset aren't.
-    """
+    """Equal rows are in order; rows without partition or offset aren't."""
 
     is_sorted: bool = True
     _last: tuple[int, int] | None = None
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> bool:
-        """Take the next rows. Return whether they are in order among themselves."""
         among, is_first = True, True
         for batch in batches:
             if not batch.num_rows:

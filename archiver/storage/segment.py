@@ -1,7 +1,6 @@
-"""The interface of a file format: writers and readers of one immutable file of archived rows.
+"""The interface of a file format.
 
-A file holds rows sorted by (partition, offset), in blocks. A reader skips a block only if it certainly holds no
-requested row.
+Rows are sorted by (partition, offset), in blocks. A reader skips a block only if it certainly holds no requested row.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentOrigin:
-    """The topic, partition and range of offsets that a file holds.
+    """`topic_id` is a UUID as text, or empty. `end_offset` is exclusive; offsets may be missing.
 
-    `topic_id` is the topic's UUID as text, or empty. `start_offset` is inclusive, `end_offset` exclusive; offsets may
-    be missing in between. The `files` of one range have the same `range_id`.
+    The `files` of one range share a `range_id`.
     """
 
     cluster_id: str
@@ -42,10 +40,8 @@ class SegmentOrigin:
 class SegmentLayout:
     """What all rows of a file have in common.
 
-    `schema` has field ids in every field's metadata. `mapping` is the text of `RowMapping.to_json()`. The metrics modes
-    of `table_properties` are used. `bloom_filters` are rates of false positives by field id. `other_mappings` are, by
-    version, the mappings of a rewritten file's other rows, whose columns `schema` has too. `plain_encodings`:
-    only the encodings that every reader of the format knows.
+    Columns have field ids in their metadata. Mappings are `RowMapping.to_json()`, in a rewritten file also
+    `other_mappings` by version. `bloom_filters` are false-positive rates by field id.
     """
 
     schema: pa.Schema
@@ -60,7 +56,6 @@ class SegmentLayout:
     def of_mapping(
         cls, rows: RowMapping, table_properties: Mapping[str, str], bloom_filters: Mapping[int, float] | None = None
     ) -> Self:
-        """Make the layout of a file whose rows are all written by one mapping."""
         return cls(
             schema=rows.arrow_schema,
             mapping=rows.text,
@@ -72,12 +67,10 @@ class SegmentLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentMetadata:
-    """The metadata of a file. In files of other writers everything but `rows` is None.
+    """In files of other writers everything but `rows` is None.
 
-    `digest` is None for unknown algorithms (docs/digest.md). `other_mappings` are, by version, the mappings of rows
-    whose version isn't `schema_version`. `place` is the file's partition in a table that is partitioned by columns.
-    `largest_record` is the most bytes that a record takes in one of Kafka's batches; the file that a rewritten one was
-    made of may have had a larger one.
+    `digest` is None for unknown algorithms (docs/digest.md). `largest_record` is the most bytes of a record in one of
+    Kafka's batches; before a rewrite it may have been larger.
     """
 
     rows: int
@@ -93,7 +86,6 @@ class SegmentMetadata:
 
     @property
     def mappings(self) -> Mapping[int, str]:
-        """The mappings that wrote the rows, by schema version, as texts of `RowMapping.to_json()`."""
         if self.mapping is None or self.schema_version is None:
             return self.other_mappings
         return {**self.other_mappings, self.schema_version: self.mapping}
@@ -101,9 +93,9 @@ class SegmentMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRange:
-    """Requested rows: one partition, from `start_offset` to before `end_offset`.
+    """Requested rows: one partition, `end_offset` exclusive.
 
-    `min_timestamp` (ms) excludes blocks without a record at or after this time. None means all.
+    `min_timestamp` (ms) excludes blocks without a record at or after it. None means all.
     """
 
     partition: int
@@ -114,10 +106,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A part of a file that is read or skipped as a whole. `first_row` is the position of its first row.
-
-    `low_offset` and `high_offset` are inclusive bounds, None if unknown. `is_sorted` is the file's claim.
-    """
+    """`low_offset` and `high_offset` are inclusive, None if unknown."""
 
     index: int
     first_row: int
@@ -129,20 +118,19 @@ class Block:
 
 
 class SegmentWriter(Protocol):
-    """Writes one file to the local spool. Its memory is bounded by one block."""
+    """Writes one file to the spool, with at most one block in memory."""
 
     @property
-    def rows(self) -> int:
-        """Rows received."""
+    def rows(self) -> int: ...
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the file, with an estimate for unwritten rows. Never falls. For rotation."""
+        """Bytes written plus an estimate of buffered rows. Never falls."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows with the layout's schema. The file claims to be sorted if they come in order of offset.
+        """Append rows. The file claims to be sorted if they come in order.
 
-        Raises StorageError if the spool refuses the bytes, or if the batch has another schema.
+        Raises StorageError if the spool refuses the bytes or the batch has another schema.
         """
 
     def close(
@@ -156,34 +144,32 @@ class SegmentWriter(Protocol):
         partition: PartitionTuple | None = None,
         largest_record: int | None = None,
     ) -> DataFileInfo:
-        """Finish the local file. Describe it as the data file that it becomes at `path` once uploaded.
+        """Finish the local file, and describe it as the data file at `path`.
 
-        `origin` is None if the rows don't come from one range of a log. `partition_value` is the ordinal of the time
-        partition (hours, days or months since 1970); `partition` is set for a table that is partitioned by columns.
-        `largest_record` is as in SegmentMetadata. Raises StorageError if the spool refuses the bytes.
+        `origin` is None if the rows come from several ranges. `partition_value` counts hours, days or months since
+        1970. Raises StorageError.
         """
 
     def abort(self) -> None:
-        """Drop the file and all buffered rows. Does nothing when repeated, or after `close`."""
+        """Drop the file. Does nothing when repeated or after `close`."""
 
 
 class SegmentReader(Protocol):
-    """Reads one open file. Use as a context manager."""
+    """Reads one open file. A context manager."""
 
     @property
-    def metadata(self) -> SegmentMetadata:
-        """The metadata in the file."""
+    def metadata(self) -> SegmentMetadata: ...
 
     @property
     def stored(self) -> ListedObject:
-        """The object's size and time of change when it was opened. Raises subclasses of StorageError."""
+        """Size and time of change when opened. Raises subclasses of StorageError."""
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns in its order and with its names. Field ids are in each field's metadata."""
+        """Columns in the file's order, with field ids in their metadata."""
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The blocks that may hold these rows, in file order. All if `rows` is None."""
+        """Return the blocks that may hold these rows."""
 
     def read(
         self,
@@ -194,42 +180,34 @@ class SegmentReader(Protocol):
         in_dictionaries: bool = False,
         is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one block in file order, in batches of bounded size. `field_ids` selects columns.
+        """Read one block in file order, in bounded batches. Raises subclasses of StorageError.
 
-        An id may select a column at any depth; unknown ids are ignored. `without` are columns to skip, from
-        `null_columns`. With `in_dictionaries`, texts below `val` may come as `dictionary<int32, string>`. `is_stream`:
-        CPU counts more than the time to the first batch. Raises subclasses of StorageError.
+        `field_ids` select columns at any depth; unknown ids are ignored. `without` are columns to skip
+        (`null_columns`). `in_dictionaries`: texts below `val` may be `dictionary<int32, string>`. `is_stream`: save CPU
+        rather than time to the first batch.
         """
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Columns at or below these ids that are null in all rows of the block, and that `read` can skip.
+        """Return columns that are provably null in the block.
 
-        Only with proof: empty for a file without a checksum of its footer.
+        Empty without a checksum of the footer.
         """
 
     def to_decode(
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
-        """Check the bytes of all columns that aren't `needed`, and of the null columns `without`.
+        """Check the bytes of columns that aren't `needed`, and of `without`.
 
-        Return the ids to `read`, None for all; every other column is as written. Raises nothing: doubts are left to
-        `read`.
+        Return the ids to `read` (None: all); every other column is as written. Raises nothing.
         """
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
-        """The number of non-null values of these columns in the block, by field id.
-
-        Columns without statistics, and unknown columns, are left out.
-        """
+        """Return numbers of non-null values by field id, if known."""
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The lowest and highest value of a column of whole numbers, texts (UTF-8) or bytes in the block.
+        """Return inclusive bounds of integers, texts (UTF-8) or bytes. None if unknown."""
 
-        None if the file doesn't say it, or the column is of another type.
-        """
-
-    def close(self) -> None:
-        """Close the file."""
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self: ...
 
@@ -237,29 +215,23 @@ class SegmentReader(Protocol):
 
 
 class SegmentFormat(Protocol):
-    """A format of files that keep rows: one of Iceberg's (avro, orc, parquet). Values are picklable."""
+    """A format of Iceberg's data files (avro, orc, parquet). Picklable."""
 
     @property
-    def name(self) -> str:
-        """Iceberg's name of the format in lower case, as in manifests and `DataFileInfo.format`."""
+    def name(self) -> str: ...
 
     @property
-    def extension(self) -> str:
-        """The extension of file names, without a dot."""
+    def extension(self) -> str: ...
 
-    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        """Start a file in a new file of the local spool."""
+    def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter: ...
 
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
-        """Open a file of the object store. Raises subclasses of StorageError, which name the file.
-
-        `reads_all`: every block will be read, so a small file may be fetched at once.
-        """
+        """Raise subclasses of StorageError. `reads_all`: a small file may be fetched at once."""
 
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store as `SegmentWriter.close` did, without its records' times.
+        """Describe a stored file, without its records' times.
 
-        Must include bounds of the ingest timestamp: they give the file's partition if nothing else does.
+        Must include bounds of the ingest timestamp, which may decide the file's partition.
         """

@@ -1,7 +1,6 @@
-"""The spool: the local folder of files that wait for upload, with a subfolder for each task.
+"""The spool: local files that wait for upload, in a locked subfolder per task.
 
-A task holds a lock on its subfolder; the next task on the machine removes subfolders without one. Files that storage
-denied are moved to `kept`, and stay until a person looks at them.
+The next task removes subfolders without a lock. Files that storage denied stay in `kept` until a person looks.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _BIRTH_SECONDS: Final = 60.0
 
 
 class TaskSpool:
-    """A task's folder in the spool at `root`. Use as a context manager: the folder is removed at the end.
+    """A task's folder in the spool, removed at the end.
 
-    Entering it also removes what dead tasks left in the spool: on a cluster, nothing else cleans it.
+    Entering it also removes the folders of dead tasks.
     """
 
     def __init__(self, root: Path) -> None:
@@ -48,7 +47,7 @@ class TaskSpool:
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
             self._lock = os.open(f"{_LOCK}.new", flags, 0o600, dir_fd=self._folder)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            os.rename(  # nobody sees the lock file before it is locked
+            os.rename(  # no process sees the lock file before it is locked
                 f"{_LOCK}.new", _LOCK, src_dir_fd=self._folder, dst_dir_fd=self._folder
             )
         except OSError as error:
@@ -63,10 +62,7 @@ class TaskSpool:
         self._leave()
 
     def create(self, name: str) -> SpoolFile:
-        """Make a file, which is removed with the task unless it is kept.
-
-        Raises StorageError if the spool refuses it.
-        """
+        """Make a file that is removed with the task unless kept. Raises StorageError."""
         path = self._root / self._name / name
         try:
             file = SpoolFile.create(path, folder=self._folder)
@@ -76,7 +72,7 @@ class TaskSpool:
         return file
 
     def keep(self, file: SpoolFile, name: str) -> Path:
-        """Move a file to `kept`, replacing an earlier file of this name. Raises StorageError if it can't be moved."""
+        """Move a file to `kept`, replacing one of this name. Raises StorageError."""
         path = self._root / KEPT / name
         try:
             kept = make_below(self._root_descriptor, KEPT)
@@ -101,10 +97,7 @@ class TaskSpool:
 
 
 def check_spool(root: Path) -> None:
-    """Make the spool at `root` if it is missing, and a task's folder in it, which is removed again.
-
-    Raises ConfigError if this user can't do that. Call it before any work, on the machine where tasks run.
-    """
+    """Raise ConfigError if this user can't use the spool."""
     try:
         with TaskSpool(root):
             pass
@@ -113,7 +106,7 @@ def check_spool(root: Path) -> None:
 
 
 def clean_spool(root: Path) -> int:
-    """Remove the folders that dead tasks left in the spool at `root`, and return their number.
+    """Remove the folders of dead tasks and return their number.
 
     Raises ConfigError if `root` doesn't belong to this user alone.
     """
@@ -122,7 +115,7 @@ def clean_spool(root: Path) -> int:
 
 
 def dead_folders(root: Path) -> tuple[str, ...]:
-    """Names of the folders that dead tasks left in the spool. Raises as `clean_spool` does."""
+    """Return the names of dead tasks' folders. Raises as `clean_spool`."""
     with _opened(root) as folder:
         return () if folder is None else _dead(folder)
 

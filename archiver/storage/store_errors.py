@@ -1,7 +1,4 @@
-"""Classifies a client's error about an object: missing, denied, unavailable or something else.
-
-Only this module and `store_refusals` read the texts of clients' errors.
-"""
+"""Classifies clients' errors about objects. Only this module and `store_refusals` read their texts."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ _PASSING_ERRNO = frozenset(
 
 
 def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
-    """Make the StorageError for a failure to `verb` the object at `path`.
-
-    `context` is added to the error. A StorageError is returned unchanged.
-    """
+    """Make the StorageError for a failure to `verb` an object, or return a StorageError unchanged."""
     if isinstance(error, StorageError):
         return error
     text = str(error)
@@ -45,10 +39,7 @@ def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> 
 
 
 def may_be_expired(failure: StorageError) -> bool:
-    """Whether the failure may mean that the credentials have expired.
-
-    S3 then answers with status 400, and the client often loses the reason.
-    """
+    """Whether credentials may have expired: S3 answers 400, without a reason."""
     return isinstance(failure, StorageDenied) or bool(_MAYBE_EXPIRED.search(str(failure.context.get("cause", ""))))
 
 

@@ -1,4 +1,4 @@
-"""Health for orchestrators: whether the process lives and can do its work, and if not, why."""
+"""Health for orchestrators: liveness and readiness, with reasons."""
 
 from __future__ import annotations
 
@@ -12,29 +12,23 @@ MOST_REASONS: Final = 20
 
 
 class Report(Protocol):
-    """How a process is: a dataclass with whether it lives and is ready, and more."""
+    """A dataclass with at least `live`, `ready` and `reasons`."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def live(self) -> bool:
-        """Whether it needs no restart."""
+    def live(self) -> bool: ...
 
     @property
-    def ready(self) -> bool:
-        """Whether it can do its work."""
+    def ready(self) -> bool: ...
 
     @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why it is not ready."""
+    def reasons(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """Whether the job is healthy, with the reasons if not.
-
-    `live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out.
-    """
+    """`live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out."""
 
     live: bool
     ready: bool
@@ -53,26 +47,23 @@ class Health:
         self._reasons: tuple[str, ...] = ("The job has not begun yet",)
 
     def progressed(self) -> None:
-        """Note that the job made progress."""
         with self._lock:
             self._progress = self._clock()
             self._idle = False
 
     def began(self) -> None:
-        """Note that a run has begun and has topics to archive."""
         self.progressed()
         with self._lock:
             if self._reasons == ("The job has not begun yet",):
                 self._reasons = ()
 
     def ended(self, reasons: Sequence[str]) -> None:
-        """Note that a run has ended. `reasons` say what it could not archive."""
+        """Record the end of a run. `reasons`: what it could not archive."""
         with self._lock:
             self._idle = True
             self._reasons = tuple(reasons)
 
     def report(self) -> HealthReport:
-        """Return the health as of now."""
         with self._lock:
             silent = self._clock() - self._progress
             live = self._idle or silent < self._stalled_after

@@ -1,4 +1,4 @@
-"""The metrics of an archive job: an instrument for each row of the table that isn't a server's."""
+"""The metrics of an archive job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archiver.telemetry.metrics import counter, gauge, histogram
 
 
 class Instruments:
-    """The metrics of one process, in a Prometheus registry of their own."""
+    """The metrics of one process, in a separate Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()
@@ -47,5 +47,4 @@ class Instruments:
         self.chore_failures: Final = counter("chore_failures", self.registry)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)

@@ -1,7 +1,7 @@
-"""How long records of a partition have been waiting, from what a job sees of it and commits.
+"""How long records have been waiting, derived from what a job sees and commits.
 
-Nobody asks the brokers when a record came. What waits came after the last look that found nothing waiting, and after
-the newest archived record. Without either, the time counts from the first look.
+Waiting records arrived after the last check that found none, and after the newest archived record; without either, the
+time counts from the first check.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ class _Partition:
     since: float | None = None
 
     def begin(self) -> None:
-        """Note that something waits. Since the last look at the latest: clocks of producers may be ahead."""
+        """Start the waiting time, at the latest at the last check: producers' clocks may be ahead."""
         known = [each for each in (self.caught_up, self.newest) if each is not None]
         self.since = min(self.looked, max(known, default=self.looked))
 
 
 class Lag:
-    """The partitions of a job. `clock` gives seconds since 1970."""
+    """`clock` gives seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._partitions: dict[Place, _Partition] = {}
 
     def seconds(self, place: Place) -> float:
-        """How long the oldest waiting record has waited at most, as of now; 0 where nothing waits."""
+        """Return an upper bound of the oldest record's wait in seconds; 0 if nothing waits."""
         since = self._partitions[place].since if place in self._partitions else None
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
     def saw(self, place: Place, *, archived: int, end: int) -> None:
-        """Note how far a partition is archived, and where its committed records end now."""
         found = self._partitions.setdefault(place, _Partition())
         found.end, found.looked = end, self._clock()
         if archived >= end:
@@ -50,7 +49,7 @@ class Lag:
             found.begin()
 
     def committed(self, place: Place, *, until: int, newest_ms: int | None) -> None:
-        """Note that records up to an offset are in the table, the newest with this timestamp (None: it has none)."""
+        """Record a commit up to an offset. `newest_ms`: the newest timestamp, if any."""
         found = self._partitions.setdefault(place, _Partition())
         if newest_ms is not None:
             found.newest = max(found.newest or 0.0, newest_ms / 1000)

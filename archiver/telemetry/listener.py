@@ -1,8 +1,7 @@
-"""The HTTP listener for operators: `/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
+"""The HTTP listener: `/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
 
-Health answers 200 or 503, with a JSON object that gives the reasons. Nothing secret is served, but bind it to an
-address that only operators reach. Slow clients are dropped. If all workers are busy, the connection that was silent
-longest is dropped.
+Health answers 200 or 503 with reasons as JSON. If all workers are busy, the connection that was silent longest is
+dropped.
 """
 
 from __future__ import annotations
@@ -35,21 +34,15 @@ _END: Final = b"\r\n\r\n"
 
 
 class Health(Protocol):
-    """Says how a process is."""
-
-    def report(self) -> Report:
-        """How it is at this moment."""
+    def report(self) -> Report: ...
 
 
 class Instruments(Protocol):
-    """The metrics of a process."""
-
-    def text(self) -> bytes:
-        """All of them, in Prometheus's text format."""
+    def text(self) -> bytes: ...
 
 
 class Listener:
-    """Serves on `host:port` (0: any free port) from its own threads. Use as a context manager."""
+    """Serves on `host:port` (0: any free port) from background threads. Use as a context manager."""
 
     def __init__(
         self,
@@ -61,7 +54,7 @@ class Listener:
         request_seconds: float = REQUEST_SECONDS,
         key: str = "metrics.listen",
     ) -> None:
-        """ConfigError, which names the `key`, where the address can't be listened on."""
+        """Raises ConfigError, which names the `key`, if the address can't be bound."""
         try:
             self._server = _Server((host, port), instruments, health, request_seconds)
         except OSError as error:
@@ -74,7 +67,6 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and port where it listens."""
         host, port = self._server.server_address[:2]
         return str(host), int(port)
 
@@ -104,7 +96,6 @@ class _Server(HTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the connection to a worker. If none is free, drop the connection that was silent longest."""
         with self._lock:
             if len(self._open) >= WORKERS:
                 silent = next((each for each, is_whole in self._open.items() if not is_whole), None)
@@ -117,13 +108,11 @@ class _Server(HTTPServer):
         self._pool.submit(self._serve, request, client_address)
 
     def request_is_whole(self, request: socket.socket) -> None:
-        """Note that a connection's request has arrived and gets its answer now."""
         with self._lock:
             if request in self._open:
                 self._open[request] = True
 
     def server_close(self) -> None:
-        """Drop open connections and end the workers."""
         super().server_close()
         with self._lock:
             for each in self._open:
@@ -152,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = ANSWER_SECONDS
 
     def setup(self) -> None:
-        """Read the whole request within its time limit, else raise TimeoutError. Then serve it from memory."""
+        """Read the whole request within its time limit, else raise TimeoutError."""
         super().setup()
         head = self._head()
         self.connection.settimeout(ANSWER_SECONDS)
@@ -160,7 +149,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.request_is_whole(self.connection)
 
     def do_GET(self) -> None:
-        """Answer a request. The base class finds this method by its name."""
         path = self.path.partition("?")[0].rstrip("/")
         report = self.server.health.report()
         match path:

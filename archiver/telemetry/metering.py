@@ -1,4 +1,4 @@
-"""Counts the events of an archive job: into the metrics of `instruments`, and as progress for `health`."""
+"""Counts the events of an archive job, also as progress for `health`."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ from catalog.recognition import Fit, Recognition
 
 
 class Metering:
-    """An observer that counts the job's events.
-
-    If it fails, it gets no more events, and health soon shows a job without progress. So stale numbers are noticed.
-    """
+    """If it fails, it gets no more events, and health soon reports a job without progress."""
 
     def __init__(self, instruments: Instruments, health: Health) -> None:
         self._to = instruments
@@ -47,7 +44,6 @@ class Metering:
         self._lag = Lag()
 
     def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
-        """Count an event. Every event is progress."""
         self._health.progressed()
         match event:
             case Waiting():
@@ -89,7 +85,6 @@ class Metering:
                 assert_never(never)
 
     def _seen(self, event: PartitionsSeen) -> None:
-        """Note how many records each partition has that aren't archived yet."""
         for each in event.partitions:
             self._ends[event.topic, each.partition] = each.last_stable
             self._lag.saw((event.topic, each.partition), archived=each.next_offset, end=each.last_stable)
@@ -110,7 +105,6 @@ class Metering:
             self._to.commit_seconds.labels(event.topic).observe(event.seconds)
 
     def _committed(self, event: RangesCommitted) -> None:
-        """Count what is in the table now."""
         topic, ranges = event.topic, event.ranges
         files = [file for one in ranges for file in one.files]
         self._to.records.labels(topic).inc(sum(file.rows for file in files))
@@ -127,7 +121,6 @@ class Metering:
             self._place(topic, one.partition, one.end_offset)
 
     def _fit(self, topic: str, part: str, fit: Fit) -> None:
-        """Count how well the schema fitted."""
         for counter, count in (
             (self._to.values, fit.values),
             (self._to.value_bytes, fit.size_bytes),
@@ -147,26 +140,24 @@ class Metering:
 
 
 class ExpireMetering:
-    """An observer of retirements that notes which topics wait for consent."""
+    """Counts the topics whose retirement waits for consent."""
 
     def __init__(self, instruments: Instruments) -> None:
         self._to = instruments
 
     def __call__(self, event: ExpireEvent) -> None:
-        """Look at the end of a run. What kept it from looking at a topic leaves the number as it was."""
         for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
             if topic.error is None or isinstance(topic.error, ConsentMissing):
                 self._to.expire_needs_consent.labels(topic.topic).set(int(topic.error is not None))
 
 
 class ChoreMetering:
-    """An observer of chores that counts their time and their failures."""
+    """Counts the time and failures of chores."""
 
     def __init__(self, instruments: Instruments) -> None:
         self._to = instruments
 
     def __call__(self, event: ChoreEnded) -> None:
-        """Count a turn."""
         self._to.chore_seconds.labels(event.topic, event.chore).inc(event.seconds)
         for error in event.failures:
             self._to.chore_failures.labels(event.topic, event.chore, type(error).__name__).inc()

@@ -1,4 +1,4 @@
-"""The table of all Prometheus metrics: instruments are made from it, and a test compares it with the documentation."""
+"""The table of all Prometheus metrics, which a test compares with the documentation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ANSWER_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
-    """A metric: `name` without `archiver_`, and without the `_total` that Prometheus adds to counters."""
+    """A metric: `name` without the prefix `archiver_` and the counters' suffix `_total`."""
 
     name: str
     kind: Kind
@@ -62,17 +62,15 @@ class MetricRow:
 
     @property
     def family(self) -> str:
-        """The name of its family."""
         return _PREFIX + self.name
 
     @property
     def documented(self) -> str:
-        """The name that the documentation has, and that queries use."""
+        """The name in the documentation and in queries."""
         return f"{self.family}_total" if self.kind == "counter" else self.family
 
     @property
     def is_of_servers(self) -> bool:
-        """Whether a server has it, not the archive job."""
         return self.name.startswith("serve_")
 
 
@@ -286,19 +284,16 @@ METRICS: Final[Mapping[str, MetricRow]] = {
 
 
 def counter(name: str, registry: CollectorRegistry) -> Counter:
-    """Make the counter with this name."""
     row = _of(name, "counter")
     return Counter(row.family, row.text, row.labels, registry=registry)
 
 
 def gauge(name: str, registry: CollectorRegistry) -> Gauge:
-    """Make the gauge with this name."""
     row = _of(name, "gauge")
     return Gauge(row.family, row.text, row.labels, registry=registry)
 
 
 def histogram(name: str, registry: CollectorRegistry) -> Histogram:
-    """Make the histogram with this name."""
     row = _of(name, "histogram")
     return Histogram(row.family, row.text, row.labels, registry=registry, buckets=row.buckets)
 

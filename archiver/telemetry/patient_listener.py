@@ -1,7 +1,4 @@
-"""Serves metrics and health as soon as the address is free.
-
-Two commands may share a configuration: the second one works without a listener, and says so.
-"""
+"""Serves metrics as soon as the address is free, because commands may share a configuration."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class PatientListener:
-    """Opens a listener; while another process has the address, it warns once and tries again.
+    """Opens a listener; while another process has the address, it warns once and retries.
 
-    Use as a context manager. Raises ConfigError if the address can't be listened on for another reason.
+    Use as a context manager. Raises ConfigError if the address can't be bound for another reason.
     """
 
     def __init__(self, opens: Callable[[], Listener], *, address: str, again: float = AGAIN_SECONDS) -> None:
@@ -53,7 +50,6 @@ class PatientListener:
             self._listener.__exit__()
 
     def _opened(self) -> bool:
-        """Open the listener. False if the address is taken."""
         try:
             self._listener = self._opens().__enter__()
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Starts what the configuration asks for besides a job's output: metrics, health and traces."""
+"""Starts the configured metrics, health and traces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STALLED_SLACK_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeteredObservers:
-    """The observers of an archive job, of its chores, and of the retirements between its runs."""
+    """The observers of an archive job, its chores, and its retirements."""
 
     job: JobObserver
     retirement: ExpireObserver
@@ -28,9 +28,9 @@ class MeteredObservers:
 
 @contextmanager
 def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver) -> Iterator[MeteredObservers]:
-    """Yield observers that call these, and also serve metrics and send spans if the configuration says so.
+    """Yield observers that call these, and also serve metrics and send spans if configured.
 
-    Raises ConfigError if the address can't be listened on. One that another process has is waited for.
+    Raises ConfigError if the address can't be bound; if another process has it, binding is retried.
     """
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []

@@ -1,4 +1,4 @@
-"""The page at `/` of the metrics port: health, and how far each topic is, from the same numbers as `/metrics`."""
+"""The page at `/` of the metrics port: health and progress."""
 
 from __future__ import annotations
 

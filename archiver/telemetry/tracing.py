@@ -1,7 +1,6 @@
-"""Shows a job's progress as OpenTelemetry spans, and sends them as OTLP over HTTP.
+"""Sends a job's progress as OpenTelemetry spans over OTLP/HTTP.
 
-A wave has a span, and so have its tasks and their steps, its stages and commits. The steps of a task take turns and
-overlap, batch by batch: each is one span that begins with the task and lasts as long as the step was busy.
+Steps of a task overlap: a step's span begins with the task and lasts as long as the step was busy.
 """
 
 from __future__ import annotations
@@ -43,10 +42,9 @@ _NANOSECONDS = 1_000_000_000
 
 @contextmanager
 def tracer_to(endpoint: str, headers: Mapping[str, str], exporter: SpanExporter | None = None) -> Iterator[Tracer]:
-    """Yield a tracer whose spans go to `endpoint` (the whole URL, `…/v1/traces`), or to `exporter`.
+    """Yield a tracer that sends to `endpoint` (the whole URL, `…/v1/traces`), or to `exporter`.
 
-    Spans are sent in batches by a thread of their own, and flushed at the end. Spans that can't be sent are dropped and
-    logged.
+    Spans that can't be sent are dropped and logged.
     """
     resource = Resource.create({"service.name": SERVICE, "service.version": version(SERVICE)})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -59,14 +57,13 @@ def tracer_to(endpoint: str, headers: Mapping[str, str], exporter: SpanExporter 
 
 
 class Spans:
-    """An observer that makes a span of each wave, task and step when it ends."""
+    """Makes a span of each wave, task and step when it ends."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
         self._wave: Span | None = None
 
     def __call__(self, event: JobEvent) -> None:
-        """Make the spans that end with this event."""
         match event:
             case WavePlanned():
                 self._begin_wave(event)
@@ -96,7 +93,6 @@ class Spans:
                 assert_never(never)
 
     def _begin_wave(self, event: WavePlanned) -> None:
-        """Begin the wave's span, and end that of the previous wave."""
         self._end_wave()
         tasks = sum(len(those) for those in event.ranges.values())
         self._wave = self._tracer.start_span(
@@ -105,7 +101,6 @@ class Spans:
         )
 
     def _task(self, event: TaskFinished) -> None:
-        """Make the task's span and those of its steps."""
         planned, result = event.planned, event.result
         end = result.finished_ns or time.time_ns()
         start = result.started_ns or end
@@ -132,7 +127,6 @@ class Spans:
         span.end(end)
 
     def _note_failure(self, event: Failed) -> None:
-        """Note the failure on the wave's span."""
         if self._wave is not None:
             place: dict[str, str | int] = {"archiver.topic": event.topic}
             place |= {} if event.partition is None else {"archiver.partition": event.partition}

@@ -1,4 +1,4 @@
-"""Numbers as people read them: counts with their noun, sizes, rates, times."""
+"""Human-readable counts, sizes, rates and times."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _HOUR: Final = 3_600
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: `1 record`, `6,000 records`. The plural adds an s if no other is given."""
+    """Format `1 record`, `6,000 records`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def size(number: float) -> str:
-    """A number of bytes: `812 B`, `31.0 kB`, `84.2 MB`."""
+    """Format bytes: `812 B`, `31.0 kB`, `84.2 MB`."""
     for unit, name in _SIZES:
         if number >= unit:
             return f"{number / unit:,.1f} {name}"
@@ -25,14 +25,14 @@ def size(number: float) -> str:
 
 
 def share(part: float) -> str:
-    """A share between 0 and 1 as percent: `0 %`, `12.5 %`. What isn't none never reads as none."""
+    """Format a share between 0 and 1: `0 %` (only for 0), `12.5 %`."""
     if part <= 0:
         return "0 %"
     return "< 0.01 %" if part < 0.0001 else f"{part:.2%}".replace("%", " %")  # noqa: PLR2004 - what two digits can show
 
 
 def duration(seconds: float) -> str:
-    """How long something took: `0.4 s`, `2 min 5 s`, `1 h 5 min`."""
+    """Format seconds: `0.4 s`, `2 min 5 s`, `1 h 5 min`."""
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -42,7 +42,7 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """How old something is: `42 s`, `3.5 h`."""
+    """Format an age in seconds: `42 s`, `3.5 h`."""
     if seconds is None:
         return "-"
     for length, unit in _AGES:
@@ -52,12 +52,12 @@ def age(seconds: float | None) -> str:
 
 
 def rates(records: int, source_bytes: int, seconds: float) -> str:
-    """How fast records went: `47,564 records/s, 6.8 MB/s`. Empty if there was less than one a second."""
+    """Format `47,564 records/s, 6.8 MB/s`. Empty below one record a second."""
     if seconds <= 0 or records < seconds:
         return ""
     return f"{records / seconds:,.0f} records/s, {size(source_bytes / seconds)}/s"
 
 
 def clock_time() -> str:
-    """The time on the clock here: `14:03:20`."""
+    """Return the local time: `14:03:20`."""
     return datetime.now().astimezone().strftime("%H:%M:%S")

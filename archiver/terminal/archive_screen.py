@@ -1,4 +1,4 @@
-"""Describes an archive job: a bar, then a line if little happened, else a table; a JSON line for each event."""
+"""Describes an archive job: a bar, then a line or a table."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ SHOWN = 8
 
 
 class ArchiveScreen(Bars):
-    """An observer that shows people the job. Use as a context manager.
+    """Shows the job. Use as a context manager.
 
-    A terminal gets a bar and a table, other outputs a line for each wave and topic. `repeats`: the job runs again and
-    again. Then each round is a line with the time, and more only where something happened.
+    A terminal gets a bar and a table, other outputs a line for each wave and topic. With `repeats`, a round is a line
+    with the time.
     """
 
     def __init__(
@@ -69,7 +69,6 @@ class ArchiveScreen(Bars):
 
     @staticmethod
     def lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case for each kind of event
-        """Make the line of an event: its name, and its values by name."""
         match event:
             case Waiting():
                 yield "waiting", {"on": event.on, "error": error_json(event.error)}
@@ -99,7 +98,6 @@ class ArchiveScreen(Bars):
                 assert_never(never)
 
     def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
-        """Show an event."""
         match event:
             case Waiting():
                 self._say_waiting(event)
@@ -129,7 +127,6 @@ class ArchiveScreen(Bars):
         self.console.print(text)
 
     def _say_opened(self, event: TopicsOpened) -> None:
-        """Name the topics that weren't opened before, with their tables."""
         news = {topic: table for topic, table in sorted(event.tables.items()) if self._known.get(topic) != table}
         self._known.update(news)
         if len(news) > SHOWN:
@@ -139,7 +136,6 @@ class ArchiveScreen(Bars):
             self.console.print(Text.assemble(topic, (" into ", "dim"), table))
 
     def _count_ahead(self, event: PartitionsSeen) -> None:
-        """Add to the bar's total what the run finds to archive when it first looks at each partition."""
         for each in event.partitions:
             self._ahead.setdefault((event.topic, each.partition), each.lag)
             self._waiting[event.topic, each.partition] = each.lag
@@ -147,7 +143,6 @@ class ArchiveScreen(Bars):
             self.show(self._wave, total=sum(self._ahead.values()))
 
     def _begin_wave(self, event: WavePlanned) -> None:
-        """Show the wave's name on a bar over all offsets of the run."""
         ranges = event.ranges
         planned = [each for topic in ranges.values() for each in topic]
         offsets = sum(each.end_offset - each.start_offset for each in planned)
@@ -171,7 +166,6 @@ class ArchiveScreen(Bars):
                 self.console.print(Text.assemble(head, f"recorded as lost: offsets {each.span}"))
 
     def _say_failed(self, event: Failed) -> None:
-        """Tell a failure; one that is the same as in the round before, in one line."""
         place = _place(event.topic, event.partition)
         self._failures[place] = str(event.error)
         if self._failed_before.get(place) == str(event.error):
@@ -202,7 +196,6 @@ class ArchiveScreen(Bars):
         self._waiting.clear()
 
     def _show_outage(self, error: ContextError | None) -> None:
-        """Print what ended a run in full the first time, then in a line, and a line when runs succeed again."""
         if error is None:
             if self._outage is not None and self._repeats:
                 self._print(f"back again after {duration(self._clock() - self._outage[1])}", style="green")
@@ -221,12 +214,10 @@ class ArchiveScreen(Bars):
             self._idle = (text, now)
 
     def _print(self, text: str, *, style: str = "") -> None:
-        """Print a line; with the time if the job repeats."""
         self.console.print(f"{clock_time()}  {text}" if self._repeats else text, style=style)
 
 
 def report_title(report: JobReport) -> str:
-    """Tell a run in one line."""
     state = "stopped early" if report.stopped else "done" if report.succeeded else "with failures"
     source = sum(topic.metrics.source_bytes for topic in report.topics)
     speed = rates(report.records, source, report.seconds)
@@ -238,7 +229,6 @@ def report_title(report: JobReport) -> str:
 
 
 def report_line(topic: TopicReport) -> str:
-    """Tell one topic in one line."""
     return (
         f"{topic.topic}: {counted(topic.records, 'record')}, {size(topic.metrics.source_bytes)} read, "
         f"{size(topic.file_bytes)} stored in {counted(topic.files, 'file')}, {_raw_share(topic)} kept raw, "
@@ -247,7 +237,6 @@ def report_line(topic: TopicReport) -> str:
 
 
 def report_listing(topics: list[TopicReport]) -> Listing:
-    """Show what a run archived, a row for each topic."""
     listing = Listing(
         Column(heading="topic", kind="name"),
         Column(heading="table", alone="into {}", kind="name", is_optional=True),
@@ -295,7 +284,6 @@ def _schema_remark(event: SchemaEvent) -> Text:
 
 
 def _remarks(report: JobReport, idle: int) -> list[Text]:
-    """What the table leaves out: which partitions failed, and how many topics had nothing."""
     failed = [_place(topic.topic, partition) for topic in report.topics for partition, _ in topic.failures]
     remarks = [Text(f"{topic.topic}: {line}") for topic in report.topics for line in fit_remarks(topic.recognition)]
     if failed:
@@ -307,7 +295,6 @@ def _remarks(report: JobReport, idle: int) -> list[Text]:
 
 
 def _idle(waiting: int) -> str:
-    """Tell a round in which nothing was archived. What waits is kept back by `min_file_size` and `max_lag`."""
     if not waiting:
         return "nothing new"
     waits = "waits" if waiting == 1 else "wait"
@@ -319,7 +306,6 @@ def _lost(topic: TopicReport) -> bool:
 
 
 def _is_active(topic: TopicReport) -> bool:
-    """Whether a run archived something of a topic, or failed to."""
     return bool(topic.records or topic.failures or _lost(topic))
 
 
@@ -347,7 +333,6 @@ def _schema(event: SchemaEvent) -> Line:
 
 
 def _seen(event: PartitionsSeen) -> dict[str, Any]:
-    """The partitions that have something to archive, and how many partitions there are in all."""
     behind = [
         {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
         for each in event.partitions
@@ -357,7 +342,6 @@ def _seen(event: PartitionsSeen) -> dict[str, Any]:
 
 
 def _task(event: TaskFinished) -> dict[str, Any]:
-    """The range that the task should cover and what it covered, its metrics, and the seconds of its steps."""
     result = event.result
     measures = {name: value for name, value in asdict(result.metrics).items() if not name.endswith("_seconds")}
     return {

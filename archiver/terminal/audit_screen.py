@@ -1,4 +1,4 @@
-"""How entries and checks of audit trails look: tables and lines for people, plain values for machines."""
+"""Entries and checks of audit trails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDEST: Final = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which entries are shown: of some kinds, between two times, only the last few."""
+    """Filters entries by kind and time, and limits them to the last few."""
 
     kinds: frozenset[str]
     since: datetime | None
@@ -31,11 +31,10 @@ class Wanted:
 
     @classmethod
     def of(cls, *, kinds: Sequence[str], since: str | None, until: str | None, limit: int | None) -> Self:
-        """Read the options. ConfigError where a time is none."""
+        """Parse the options. Raises ConfigError."""
         return cls(kinds=frozenset(kinds), since=_time("--from", since), until=_time("--to", until), limit=limit)
 
     def select(self, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Those that are wanted."""
         found = (each for each in entries if self._is_wanted(each))
         return list(found if self.limit is None else deque(found, maxlen=self.limit))
 
@@ -49,7 +48,6 @@ class Wanted:
 
 
 def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
-    """The entries as a table."""
     listing = Listing(
         Column(heading="entry", kind="name"),
         Column(heading="time", kind="text"),
@@ -76,7 +74,6 @@ def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
 
 
 def report_lines(reports: Sequence[TrailReport], *, shown: int) -> Iterator[str]:
-    """What checks found, for people."""
     if not reports:
         yield "there is no audit trail in the journal's store"
     for each in reports:
@@ -92,7 +89,6 @@ def report_lines(reports: Sequence[TrailReport], *, shown: int) -> Iterator[str]
 
 
 def report_json(report: TrailReport) -> dict[str, Any]:
-    """What a check found, for machines."""
     return {
         **asdict(report),
         "problems": [asdict(each) for each in report.problems],
@@ -113,24 +109,20 @@ def _signed(report: TrailReport) -> str:
 
 
 def _left_out(details: Mapping[str, Any]) -> Mapping[str, int]:
-    """How many records a rewrite removed, by reason."""
     left_out: Mapping[str, int] = details.get("left_out", {})
     return left_out
 
 
 def _records(details: Mapping[str, Any]) -> int | None:
-    """The records that an act is about: a removal the ones that it removed, not the ones that it kept."""
     return sum(_left_out(details).values()) or details.get("rows")
 
 
 def _files(details: Mapping[str, Any]) -> int | None:
-    """The files that an act is about: a removal the ones that it took out or rewrote."""
     name = "files_before" if _left_out(details) else "files"
     return details.get(name)
 
 
 def _what(details: Mapping[str, Any]) -> str:
-    """What an act did, in a few words: what was removed, how many records were kept, or what was noted."""
     words = [f"{name.replace('_', ' ')} {count:,}" for name, count in _left_out(details).items()]
     if words and details.get("rows"):
         words.append(f"kept {counted(details['rows'], 'record')} in {counted(details['files'], 'new file')}")

@@ -1,4 +1,4 @@
-"""What all screens share: one bar on a terminal, and errors as they come."""
+"""The progress bar and error lines of all screens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INDENT: Final = 1 + _APART
 
 
 class Bars:
-    """A bar with rate and time left, on a terminal only. Use as a context manager."""
+    """A bar, on a terminal only. Use as a context manager."""
 
     def __init__(self, console: TextConsole, *, unit: str) -> None:
         self.console = console
@@ -42,40 +42,35 @@ class Bars:
         self.close()
 
     def show(self, title: str, *, total: int | None, done: int | None = None) -> None:
-        """Show the bar with this title. Without `done` it keeps its position."""
         if self._task is None:
             self._progress.start()
             self._task = self._progress.add_task(title, total=total)
         self._progress.update(self._task, description=title, total=total, completed=done)
 
     def advance(self, by: int = 1) -> None:
-        """Move the bar, if it is shown."""
         if self._task is not None:
             self._progress.advance(self._task, by)
 
     def clear(self) -> None:
-        """Remove the bar."""
         if self._task is not None:
             self._progress.remove_task(self._task)
             self._progress.refresh()  # else the bar stays below the next line until the next tick
             self._task = None
 
     def pause(self) -> None:
-        """Remove the bar, and leave the terminal alone until it is shown again: a question may stand there."""
+        """Hide the bar, and don't touch the terminal until it is shown again: a question may stand there."""
         self.clear()
         self._progress.stop()
 
     def close(self) -> None:
-        """Remove the bar for good."""
         self._progress.stop()
 
     def say_error(self, where: str, error: ContextError) -> None:
-        """Print an error and the place that it is about."""
         self.console.print(Text.assemble((where, "bold red"), ": ", error_text(error)))
 
 
 class _Lines(Progress):
-    """Shows a task on as many lines as the terminal's width asks for."""
+    """Shows a task on as many lines as the terminal's width needs."""
 
     def __init__(self, console: TextConsole, unit: str) -> None:
         super().__init__(console=console, transient=True, disable=not console.is_terminal)
@@ -83,13 +78,12 @@ class _Lines(Progress):
         self._spinner = Spinner("dots", style="progress.spinner")
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Yield what stands for each task."""
         for task in self.tasks:
             yield _TaskLines(task, self._unit, self._spinner.render(self.get_time()))
 
 
 class _TaskLines:
-    """A task as lines: its title, the bar, then what is done, the rate and the times. Nothing of it is ever cut."""
+    """A task: title, bar, amount, rate and times. Nothing is cut."""
 
     def __init__(self, task: Task, unit: str, spinner: RenderableType) -> None:
         self._task = task
@@ -97,7 +91,6 @@ class _TaskLines:
         self._spinner = spinner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield one line if all fits there, else the title and below it the rest."""
         width = options.max_width - _INDENT
         title, facts = Text(self._task.description), self._facts()
         room = width - title.cell_len - sum(_APART + fact.cell_len for fact in facts) - _APART
@@ -140,14 +133,12 @@ class _TaskLines:
 
 
 def _clock(seconds: float) -> str:
-    """Seconds as a stopwatch shows them: `0:07`, `12:05`, `1:00:03`."""
     minutes, rest = divmod(math.ceil(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _row(spinner: RenderableType, *cells: RenderableType) -> Table:
-    """Cells beside each other, after the place of the spinner."""
     grid = Table.grid(padding=(0, _APART, 0, 0), pad_edge=False)
     grid.add_column(width=_INDENT - _APART)
     for _ in cells:

@@ -1,4 +1,4 @@
-"""Shows the findings of `archiver check`: to people as lines that wrap below themselves, to machines as one object."""
+"""The findings of `archiver check`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _MARKS = {
 
 
 def finding_lines(found: Finding) -> Table:
-    """Show a finding: its outcome, its seconds, and what was found or what is wrong."""
     line = Table.grid(padding=(0, 1))
     line.add_column(width=6)
     line.add_column(width=7, justify="right")
@@ -43,7 +42,6 @@ def _said(found: Finding) -> Text:
 
 
 def verdict(found: Sequence[Finding]) -> Group:
-    """Say in a line what came of all checks."""
     failed = [each for each in found if each.failed]
     warned = sum(each.outcome is Outcome.WARNING for each in found)
     warnings = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
@@ -54,7 +52,6 @@ def verdict(found: Sequence[Finding]) -> Group:
 
 
 def check_json(found: Sequence[Finding]) -> dict[str, Any]:
-    """Return all findings as one JSON object."""
     return {
         "ok": not any(each.failed for each in found),
         "checks": [

@@ -1,4 +1,4 @@
-"""Describes a compaction: a bar over the files, then a table of the results; a JSON line for each commit and topic."""
+"""Describes a compaction."""
 
 from __future__ import annotations
 
@@ -25,17 +25,13 @@ from archiver.upkeep.compact.report import (
 
 
 class CompactScreen(Bars):
-    """An observer that shows people the compaction. Use as a context manager.
-
-    A terminal gets a bar. Failures are shown as they come, the report at the end.
-    """
+    """Shows the compaction: a bar on a terminal, failures as they come, the report at the end."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
 
     @staticmethod
     def lines(event: CompactEvent) -> Iterator[Line]:
-        """Make a line for each commit, each topic at the end, and the run."""
         yield from CompactNotes.lines(event)
         if isinstance(event, CompactFinished):
             report = event.report
@@ -45,7 +41,6 @@ class CompactScreen(Bars):
             yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: CompactEvent) -> None:
-        """Show an event."""
         match event:
             case GroupsChosen():
                 self.clear()
@@ -67,7 +62,7 @@ class CompactScreen(Bars):
 
 
 class CompactNotes:
-    """An observer that reports compactions between other work: a line for each commit."""
+    """Reports compactions between other work: a line for each commit."""
 
     def __init__(self, console: TextConsole) -> None:
         self._console = console
@@ -80,13 +75,11 @@ class CompactNotes:
 
     @staticmethod
     def lines(event: CompactEvent) -> Iterator[Line]:
-        """Make the line of a commit."""
         if isinstance(event, GroupsCommitted):
             values = {"topic": event.topic, "commit_id": event.commit_id}
             yield "compacted_files", values | fields_json(_MERGED, event.done)
 
     def __call__(self, event: CompactEvent) -> None:
-        """Show an event, if it is a commit."""
         if isinstance(event, GroupsCommitted):
             done = event.done
             amount = f"{size(done.bytes_before)} to {size(done.bytes_after)}"
@@ -95,7 +88,6 @@ class CompactNotes:
 
 
 def print_report(console: TextConsole, report: CompactReport) -> None:
-    """Show what was done, or would be."""
     console.print(fields_listing((*_NAMES, *(_PLANNED if report.dry_run else _DONE)), report.topics))
     if report.dry_run:
         before = sum(each.planned_files for each in report.topics)
@@ -132,7 +124,6 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
 
 
 def _why_none(topic: TopicCompaction) -> str:
-    """Say why small files stay: too few of them lie beside each other."""
     return (
         f"{topic.topic}: {topic.small_files:,} of {counted(topic.files, 'file')} are small, but no partition of the"
         f" table has {topic.min_files:,} of one Kafka partition beside each other; --min-files 2 merges fewer"
@@ -140,7 +131,6 @@ def _why_none(topic: TopicCompaction) -> str:
 
 
 def _place_of(event: GroupFailed) -> str:
-    """What could not be put together: the topic, its partition, and the files that stay."""
     place = event.topic if event.partition is None else f"{event.topic}, partition {event.partition}"
     if not event.paths:
         return place

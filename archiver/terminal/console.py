@@ -1,4 +1,4 @@
-"""The consoles that everything is printed on. They print text as it is: brackets, colons and numbers mean nothing."""
+"""Consoles that print text verbatim."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ UNLIMITED = 10_000
 
 
 class TextConsole(Console):
-    """A console without markup, emoji codes and highlighting. Colours come from `style` and `Text` alone.
+    """A console without markup, emoji codes and highlighting.
 
-    On a terminal, text is wrapped between words. Elsewhere nothing is wrapped, unless `COLUMNS` gives a width.
+    On a terminal, text is wrapped between words; elsewhere only if `COLUMNS` gives a width.
     """
 
     def __init__(
@@ -38,12 +38,8 @@ class TextConsole(Console):
 
 
 class Terminal(TextConsole):
-    """A console for observers. If its pipe is closed, printing raises BrokenPipeError.
-
-    Rich itself would end the process in the middle of the job's work.
-    """
+    """Raises BrokenPipeError if its pipe is closed; rich would end the process."""
 
     def on_broken_pipe(self) -> None:
-        """Stop printing, and raise the reason."""
         self.quiet = True
         raise BrokenPipeError("nobody reads standard output any more")

@@ -1,4 +1,4 @@
-"""Describes an erasure: a bar during the search, then what went and what keeps the rest; a JSON line at the end."""
+"""Describes an erasure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RANGES: Final = 100
 
 
 class EraseScreen(Bars):
-    """An observer that shows people the erasure. Use as a context manager."""
+    """Shows the erasure. Use as a context manager."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
@@ -36,14 +36,12 @@ class EraseScreen(Bars):
 
     @staticmethod
     def lines(event: EraseEvent) -> Iterator[Line]:
-        """Make a line for the topic at the end, then one for the run."""
         if isinstance(event, EraseFinished):
             report = event.report
             yield "erased", _values(report)
             yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: EraseEvent) -> None:
-        """Show an event."""
         match event:
             case OwnedSnapshots():
                 self.close()  # the question comes next
@@ -71,7 +69,6 @@ class EraseScreen(Bars):
 
 
 def print_report(console: TextConsole, report: EraseReport) -> None:
-    """Show what was erased, and what still has some of it."""
     found = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
     if report.dry_run:
         console.print(f"{report.topic}: {found} would be erased; nothing was changed")
@@ -110,7 +107,6 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
-    """Show how an erasure that something keeps goes on."""
     if report.purged.snapshots.owned:
         console.print(
             f"not finished: `archiver erase {report.topic} --finish --expire-protected-snapshots` expires the snapshots"
@@ -124,7 +120,6 @@ def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_others(console: TextConsole, report: EraseReport) -> None:
-    """Show the erasures that have to be run again with their own conditions."""
     for each in report.given_up:
         console.print(
             f"erasure {each} was given up: it had stopped before all its records were found. If its condition was"
@@ -145,7 +140,6 @@ def _print_others(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_unjudged(console: TextConsole, report: EraseReport) -> None:
-    """Show which records may be meant and stay."""
     if not report.unjudged:
         return
     total = sum(report.unjudged_records.values())

@@ -1,4 +1,4 @@
-"""An error as text for people: its name, what went wrong, and below it where, a line for each thing it names."""
+"""An error as text: its name and message, then a line for each item of its context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from schema_mapping.errors import ContextError
 
 
 def error_text(error: ContextError) -> Text:
-    """The name and message of an error, and its context on lines below."""
     text = Text.assemble((f"{type(error).__name__}: ", "bold red"), error.message)
     for name, value in error.context.items():
         for line in _context_lines(name.replace("_", " "), value):

@@ -1,4 +1,4 @@
-"""Describes a retirement: a bar while files go, then what went and what keeps the rest; a JSON line for each topic."""
+"""Describes a retirement."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHOWN = 5
 
 
 class ExpireScreen(Bars):
-    """An observer that shows people the retirement. Use as a context manager."""
+    """Shows the retirement. Use as a context manager."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
@@ -39,7 +39,6 @@ class ExpireScreen(Bars):
 
     @staticmethod
     def lines(event: ExpireEvent) -> Iterator[Line]:
-        """Make a line for each topic at the end, then one for the run."""
         if isinstance(event, ExpireFinished):
             report = event.report
             for topic in report.topics:
@@ -47,7 +46,6 @@ class ExpireScreen(Bars):
             yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: ExpireEvent) -> None:
-        """Show an event."""
         match event:
             case RetirementPlanned():
                 self.pause()
@@ -65,7 +63,7 @@ class ExpireScreen(Bars):
 
 
 class ExpireNotes:
-    """An observer that reports retirements between other work: a line for each topic that lost files."""
+    """Reports retirements between other work: a line for each topic that lost files."""
 
     def __init__(self, console: TextConsole) -> None:
         self._console = console
@@ -78,13 +76,11 @@ class ExpireNotes:
 
     @staticmethod
     def lines(event: ExpireEvent) -> Iterator[Line]:
-        """Make a line for each topic that lost files."""
         for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
             if topic.first_offsets or topic.files or topic.purged.deleted:
                 yield "retired", fields_json(_TOPIC, topic)
 
     def __call__(self, event: ExpireEvent) -> None:
-        """Show the end of a run."""
         for each in event.report.topics if isinstance(event, ExpireFinished) else ():
             told = []
             if each.files:
@@ -98,7 +94,6 @@ class ExpireNotes:
 
 
 def print_report(console: TextConsole, report: ExpireReport) -> None:
-    """Show what was retired, and what keeps more from it."""
     hidden = _DELETED if report.dry_run else None
     console.print(fields_listing([field for field in _TOPIC if field is not hidden], report.topics))
     for each in report.topics:
@@ -112,7 +107,6 @@ def print_report(console: TextConsole, report: ExpireReport) -> None:
 
 
 def purge_remarks(purged: Purged) -> list[str]:
-    """What keeps removed files in the store."""
     found = []
     if purged.shared:
         found.append(
@@ -175,7 +169,6 @@ def _stay(number: int) -> str:
 
 
 def purged_json(purged: Purged) -> dict[str, Any]:
-    """Return which files were deleted from the store, and what needs the remaining files, as plain JSON values."""
     return {
         "deleted_files": purged.deleted,
         "deleted_bytes": purged.size_bytes,

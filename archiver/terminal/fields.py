@@ -1,4 +1,4 @@
-"""What is known of a row, once for people and machines: a JSON value with its name, a cell with its column, or both."""
+"""A row's fields: a JSON value with its name, a cell with its column, or both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownField(Generic[T]):
-    """A value of a row. Without a name only people get it, without a column only machines."""
+    """A field. Without a name only people see it, without a column only machines."""
 
     value: Callable[[T], Any]
     name: str = ""
@@ -26,12 +26,10 @@ class ShownField(Generic[T]):
 
 
 def fields_json(fields: Iterable[ShownField[T]], row: T) -> dict[str, Any]:
-    """Return a row as plain JSON values by name. Errors become objects."""
     return {field.name: _json(field.value(row)) for field in fields if field.name}
 
 
 def fields_listing(fields: Sequence[ShownField[T]], rows: Iterable[T]) -> Listing:
-    """Return rows as a table for people."""
     shown = [(field, field.column) for field in fields if field.column is not None]
     listing = Listing(*(column for _, column in shown))
     for row in rows:

@@ -1,4 +1,4 @@
-"""Shows the data files of a table: as a table for people, as plain values for machines."""
+"""The data files of a table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from archiver.terminal.listing import NOTHING, Column
 
 
 def files_json(files: Sequence[ListedFile]) -> list[dict[str, Any]]:
-    """Return the files as plain JSON values."""
     return [fields_json(_FILE, file) for file in files]
 
 
 def files_screen(topic: str, table: str, files: Sequence[ListedFile]) -> RenderableType:
-    """Show a line for each file, and the totals below."""
     records, size_bytes = sum(file.records for file in files), sum(file.size_bytes for file in files)
     total = f"{topic} in {table}: {counted(len(files), 'file')}, {counted(records, 'record')}, {size(size_bytes)}"
     return Group(*([fields_listing(_FILE, files)] if files else []), Text(total))

@@ -1,4 +1,4 @@
-"""Shows consumer groups: as tables for people, as one JSON document for machines."""
+"""Consumer groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from archiver.upkeep.consent import RemovalQuestion
 
 
 def group_json(found: Described) -> dict[str, Any]:
-    """A group as JSON. What isn't known is null."""
     members = [
         asdict(each) | {"partitions": [{"topic": topic, "partition": number} for topic, number in each.partitions]}
         for each in found.members
@@ -34,18 +33,16 @@ def group_json(found: Described) -> dict[str, Any]:
 
 
 def move_json(move: Move) -> dict[str, Any]:
-    """A move as JSON."""
     return asdict(move)
 
 
 def lag(progress: Sequence[Progress]) -> int | None:
-    """How many offsets are left to read in all; None where no partition tells."""
+    """Return the sum of the known lags; None if none is known."""
     known = [each.lag for each in progress if each.lag is not None]
     return sum(known) if known else None
 
 
 def list_screen(found: Sequence[Described]) -> RenderableType:
-    """A line for each group."""
     if not found:
         return Text("there are no groups")
     listing = Listing(
@@ -63,12 +60,10 @@ def list_screen(found: Sequence[Described]) -> RenderableType:
 
 
 def describe_screen(found: Sequence[Described]) -> RenderableType:
-    """The members and the partitions of groups."""
     return Group(*(part for place, each in enumerate(found) for part in ([Text("")] if place else []) + _parts(each)))
 
 
 def registry_screen(screen: RenderableType) -> RenderableType:
-    """Add the source of the groups."""
     remark = (
         "From the registry: who is reading isn't known. Give --kafka-options, and the server that has the members"
         " describes the groups"
@@ -77,7 +72,6 @@ def registry_screen(screen: RenderableType) -> RenderableType:
 
 
 def reset_screen(group: str, moves: Sequence[Move], *, dry_run: bool) -> RenderableType:
-    """Where a group goes on."""
     listing = Listing(
         Column(heading="topic", kind="name"),
         Column(heading="partition", alone="partition {}", kind="name"),
@@ -90,12 +84,11 @@ def reset_screen(group: str, moves: Sequence[Move], *, dry_run: bool) -> Rendera
 
 
 def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
-    """What was deleted."""
     return Text("\n".join(f"{each}: {'would be deleted (dry run)' if dry_run else 'deleted'}" for each in names))
 
 
 def deletion_question(group: Described) -> RemovalQuestion:
-    """Ask whether a group may be forgotten, with the offsets that it has committed."""
+    """Ask whether a group and its committed offsets may be deleted."""
     committed = [place for place in group.progress if place.committed is not None]
     return RemovalQuestion(
         verb="forget",

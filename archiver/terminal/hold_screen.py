@@ -1,4 +1,4 @@
-"""Shows legal holds: as lines for people, as plain values for machines."""
+"""Legal holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from catalog.ranges.legal_holds import Hold
 
 
 def hold_line(topic: str, hold: Hold) -> str:
-    """Say what a hold covers, who placed it, and who released it."""
     spans = "; ".join(span.text for span in hold.spans)
     told = f"{topic}: {hold.id} holds {spans}"
     if hold.placed_at:
@@ -23,7 +22,6 @@ def hold_line(topic: str, hold: Hold) -> str:
 
 
 def placed_lines(placed: Placed) -> list[str]:
-    """Say what was placed, and what of it was removed before."""
     lines = [hold_line(placed.topic, placed.hold)]
     lines += [
         f"partition {each}: records before {offset:,} were retired before" for each, offset in placed.retired.items()
@@ -40,7 +38,6 @@ def placed_lines(placed: Placed) -> list[str]:
 
 
 def placed_json(placed: Placed) -> dict[str, Any]:
-    """Return what was placed as plain JSON values."""
     return {
         "hold": placed.hold.to_json(),
         "retired_before": {str(each): offset for each, offset in sorted(placed.retired.items())},

@@ -1,4 +1,4 @@
-"""Shows how journals were summed up: as lines for people, as plain values for machines."""
+"""Merged journals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from archiver.upkeep.journal_upkeep import TableSums
 
 
 def sums_json(done: TableSums) -> dict[str, Any]:
-    """Return what was done to a journal as plain JSON values."""
     return {
         "table": done.table,
         "uuid": str(done.uuid),
@@ -28,7 +27,6 @@ def sums_json(done: TableSums) -> dict[str, Any]:
 
 
 def sums_screen(done: TableSums) -> RenderableType:
-    """Say what was done to a journal, and what kept it from more."""
     sums = done.sums
     text = f"{done.table} ({done.uuid}): {counted(sums.before, 'object')}, {sums.after:,} after it"
     if sums.kept:

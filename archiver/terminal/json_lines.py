@@ -17,33 +17,30 @@ Line: TypeAlias = tuple[str, dict[str, Any]]
 
 
 class JsonLines(Generic[E]):
-    """An observer that writes the lines which `lines_of` makes of each event, by default to standard output."""
+    """Writes the lines that `lines_of` makes of each event, by default to standard output."""
 
     def __init__(self, lines_of: Callable[[E], Iterable[Line]], out: TextIO | None = None) -> None:
         self._lines_of = lines_of
         self._out = out or sys.stdout
 
     def __call__(self, event: E) -> None:
-        """Write the event's lines."""
         for name, values in self._lines_of(event):
             write_line(name, out=self._out, **values)
 
 
 def write_line(event: str, *, out: TextIO | None = None, **values: Any) -> None:
-    """Write one line, by default to standard output."""
     stream = out or sys.stdout
     stream.write(json_line(event, **values) + "\n")
     stream.flush()
 
 
 def json_line(event: str, **values: Any) -> str:
-    """Return one line, without its end."""
     line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **values}
     return json.dumps(line, ensure_ascii=False)
 
 
 def error_json(error: Exception) -> dict[str, Any]:
-    """Turn an error into plain JSON values. It has the same shape in every line of every command."""
+    """Return an error as JSON values, in the same shape for all commands."""
     message, context, retryable = str(error), {}, False
     if isinstance(error, ContextError):
         message, retryable = error.message, error.retryable
@@ -52,15 +49,12 @@ def error_json(error: Exception) -> dict[str, Any]:
 
 
 def error_or_none(error: Exception | None) -> dict[str, Any] | None:
-    """Turn an error into plain JSON values, if there is one."""
     return None if error is None else error_json(error)
 
 
 def failures_json(failures: Mapping[str, Exception]) -> list[dict[str, Any]]:
-    """Turn errors by file into plain JSON values."""
     return [{"file": path, "error": error_json(error)} for path, error in sorted(failures.items())]
 
 
 def finished_line(*, succeeded: bool, dry_run: bool, seconds: float, **more: Any) -> Line:
-    """Make the last line of a job."""
     return "finished", {"succeeded": succeeded, "dry_run": dry_run, "seconds": round(seconds, 3), **more}

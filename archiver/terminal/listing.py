@@ -1,4 +1,4 @@
-"""A table that people can read at any width: where it doesn't fit, each row becomes lines of its own."""
+"""A table for any width: if it doesn't fit, each row becomes lines."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _APART: Final = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its heading, and how a value reads without the heading, with `{}` for the value.
+    """A column: its heading, and the format of a value without the heading.
 
-    Columns of kind `name` name the row. Where the table doesn't fit, they make its first line. `is_optional`: the table
-    may leave the column out if it fits then.
+    Columns of kind `name` make a row's first line if the table doesn't fit. `is_optional` columns are left out first.
     """
 
     heading: str
@@ -40,11 +39,9 @@ class Listing:
         self._rows: list[tuple[Text, ...]] = []
 
     def add(self, *cells: str | Text) -> None:
-        """Add a row, with a cell for each column."""
         self._rows.append(tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the table if it fits the width, if need be without its optional columns. Else yield lines."""
         everything = range(len(self._columns))
         for places in (everything, [place for place in everything if not self._columns[place].is_optional]):
             table = self._table(places)
@@ -70,13 +67,12 @@ class Listing:
 
 
 def _named(column: Column, cell: Text) -> Text:
-    """The cell with what its heading says, where no heading is."""
     before, _, after = (column.alone or ("{}" if column.kind == "name" else f"{column.heading} {{}}")).partition("{}")
     return Text.assemble(before, cell, after)
 
 
 def packed(pieces: Iterable[Text], width: int, *, indent: str = "") -> Iterator[Text]:
-    """Put pieces into as few lines as hold them. A piece is never cut; only one that is longer than a line wraps."""
+    """Join pieces into as few lines as possible. A piece wraps only if it is longer than a line."""
     line: Text | None = None
     for piece in pieces:
         if line is not None and line.cell_len + len(_APART) + piece.cell_len <= width:

@@ -1,4 +1,4 @@
-"""Describes a search for orphans: a bar while it lists and deletes, then a table; a JSON line for each topic."""
+"""Describes a search for orphans."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ SHOWN = 20
 
 
 class OrphansScreen(Bars):
-    """An observer that shows people the search. Use as a context manager.
-
-    A terminal gets a bar. Failures are shown as they come, the report at the end.
-    """
+    """Shows the search: a bar on a terminal, failures as they come, the report at the end."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="object")
@@ -40,7 +37,6 @@ class OrphansScreen(Bars):
 
     @staticmethod
     def lines(event: OrphanEvent) -> Iterator[Line]:
-        """Make a line for each topic with every object at the end, then one for the run."""
         if isinstance(event, OrphansFinished):
             report = event.report
             for topic in report.topics:
@@ -54,7 +50,6 @@ class OrphansScreen(Bars):
             )
 
     def __call__(self, event: OrphanEvent) -> None:
-        """Show an event."""
         match event:
             case ObjectsListed():
                 if not self._listed:
@@ -77,7 +72,6 @@ class OrphansScreen(Bars):
 
 
 def print_report(console: TextConsole, report: OrphansReport) -> None:
-    """Show what was found, and what was done with it."""
     for topic in report.topics:
         for each in topic.orphans[:SHOWN]:
             console.print(f"{each.kind:>9}  {each.modified}  {size(each.size):>9}  {each.path}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""How people are shown what a table's owner keeps: open erasures, and snapshots that they would have to give up."""
+"""Words for open erasures and the snapshots that block them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ _SHOWN: Final = 5
 
 
 def setting_words(settings: Mapping[str, str]) -> str:
-    """Name properties with their values."""
     return " and ".join(f"`{key}` = `{value}`" for key, value in settings.items())
 
 
 def snapshot_words(snapshots: Collection[int]) -> str:
-    """Count snapshots, and name the first of them by id."""
     more = ", …" if len(snapshots) > _SHOWN else ""
     ids = ", ".join(map(str, list(snapshots)[:_SHOWN]))
     return f"{counted(len(snapshots), 'snapshot')} ({ids}{more})"
 
 
 def erasure_remark(topic: str, erasure: OpenErasure) -> str:
-    """Say what keeps an erasure open, and how to go on."""
+    """Describe what keeps an erasure open, and how to continue."""
     head = f"erasure {erasure.id} isn't finished"
     if GC_ENABLED in erasure.settings:
         return (

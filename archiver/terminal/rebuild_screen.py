@@ -1,4 +1,4 @@
-"""Shows what a rebuild of the registry restored, and which files it left."""
+"""The result of rebuilding the registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from archiver.upkeep.rebuild.job import RebuiltTopic
 
 
 def rebuild_screen(rebuilt: Sequence[RebuiltTopic]) -> RenderableType:
-    """Say what was restored of each topic."""
     lines = [line for topic in rebuilt for line in _lines(topic)]
     return Text("\n".join(lines) or "no topic of the configuration has a table")
 

@@ -1,4 +1,4 @@
-"""Shows people an export: a bar on a terminal, and a line at the end."""
+"""Shows an export: a bar on a terminal, and a line at the end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ _MEGABYTE = 1_000_000
 
 
 class ReplayScreen(Bars):
-    """An observer that shows how far an export came. Use as a context manager."""
+    """Shows the progress of an export. Use as a context manager."""
 
     def __init__(self, console: TextConsole, topic: str) -> None:
         super().__init__(console, unit="offset")
         self._topic = topic
 
     def __call__(self, event: ExportEvent) -> None:
-        """Show an event."""
         match event:
             case ExportStarted():
                 self.show(self._topic, done=0, total=event.offsets)
@@ -30,7 +29,6 @@ class ReplayScreen(Bars):
 
 
 def export_summary(*, records: int, size_bytes: int, seconds: float, where: str) -> str:
-    """Return the line at the end: how much was written, how fast, and where to."""
     noun = "record" if records == 1 else "records"
     pace = f"{records / seconds:,.0f} records/s, {size_bytes / seconds / _MEGABYTE:,.1f} MB/s" if seconds else ""
     return f"{records:,} {noun}, {size_bytes / _MEGABYTE:,.1f} MB, in {seconds:.1f} s ({pace}) to {where}"

@@ -1,4 +1,4 @@
-"""Describes a reprocessing: a bar over the files, then the errors found and corrected; a JSON line at the end."""
+"""Describes a reprocessing."""
 
 from __future__ import annotations
 
@@ -24,17 +24,13 @@ from archiver.upkeep.reprocess.report import (
 
 
 class ReprocessScreen(Bars):
-    """An observer that shows people the reprocessing. Use as a context manager.
-
-    A terminal gets a bar. Failures are shown as they come, the report at the end.
-    """
+    """Shows the reprocessing: a bar on a terminal, failures as they come, the report at the end."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
 
     @staticmethod
     def lines(event: ReprocessEvent) -> Iterator[Line]:
-        """Make a line for the topic at the end, then one for the run."""
         if not isinstance(event, ReprocessFinished):
             return
         report = event.report
@@ -56,7 +52,6 @@ class ReprocessScreen(Bars):
         yield finished_line(succeeded=report.succeeded, dry_run=report.dry_run, seconds=report.seconds)
 
     def __call__(self, event: ReprocessEvent) -> None:
-        """Show an event."""
         match event:
             case FilesPlanned():
                 self.show("Reprocessing", done=0, total=event.files)
@@ -73,7 +68,6 @@ class ReprocessScreen(Bars):
 
 
 def print_report(console: TextConsole, report: ReprocessReport) -> None:
-    """Show what was done."""
     if report.schema_registry_down is not None:
         head = ("By the schemas last known: ", "yellow")
         console.print(Text.assemble(head, error_text(report.schema_registry_down)))

@@ -1,4 +1,4 @@
-"""Shows schemas on a terminal: a tree of columns, a table's history, and what a new schema would change."""
+"""Schemas: a tree of columns, a table's history, and what a new schema would change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ _DONE = {
 
 
 def outline_tree(topic: str, table: str, outline: Outline) -> Group:
-    """Show the columns of key and value as trees, with every cut."""
     head = Text.assemble((topic, "bold"), f" in {table}, schema version {outline.version}")
     trees = [_root_tree(root) for root in outline.roots]
     cuts = [f"{column}  {each.protobuf}: {each.cut}" for column, each in cut_columns(outline)]
@@ -50,13 +49,11 @@ def outline_tree(topic: str, table: str, outline: Outline) -> Group:
 
 
 def cut_columns(outline: Outline) -> Iterator[tuple[str, ColumnOutline]]:
-    """List the columns that hold a whole message as bytes, with their dotted names."""
     for root in outline.roots:
         yield from _cuts(root.name, root.columns)
 
 
 def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
-    """Tell every version in plain words: since when it is used, and what it did to the columns."""
     parts = [Text(topic, style="bold")]
     for record in records:
         made = record.created.strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -67,7 +64,7 @@ def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
 
 
 def summary(changes: Iterable[Change]) -> str:
-    """Count changes by what they did: `2 columns added, 1 renamed`."""
+    """Count changes by kind: `2 columns added, 1 renamed`."""
     counts = Counter(change.kind for change in changes)
     if not counts:
         return "no column changed"
@@ -78,12 +75,10 @@ def summary(changes: Iterable[Change]) -> str:
 
 
 def changes_lines(changes: Iterable[Change]) -> list[Text]:
-    """Make one line for each change."""
     return [Text(f"  {describe(change)}", style=_COLOURS.get(change.kind, "")) for change in changes]
 
 
 def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
-    """Say which rules the changes break, and what that means for those who query the table."""
     if not broken:
         return [Text("Compatible: queries of the table go on as before.", style="green")]
     lines = [Text(f"  breaks rule {each.rule}: {each.change.column}: {each.rule.meaning}") for each in broken]
@@ -91,7 +86,7 @@ def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
 
 
 def approval_question(approval: Approval) -> RemovalQuestion:
-    """The question whether a version may be made, with all its changes."""
+    """Ask whether a version with all its changes may be made."""
     return RemovalQuestion(
         verb="approve",
         topic=approval.topic,
@@ -101,7 +96,6 @@ def approval_question(approval: Approval) -> RemovalQuestion:
 
 
 def approval_lines(approval: Approval) -> list[Text]:
-    """Say what is approved, and what follows; or why nothing had to be."""
     topic = approval.topic
     if not approval.is_new:
         return [Text(f"{topic}: the schema is a known version: nothing waits for approval")]

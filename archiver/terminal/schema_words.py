@@ -1,4 +1,4 @@
-"""Tells in words what a schema version changed, and how well a schema fits."""
+"""Words for schema changes, and for how well a schema fits."""
 
 from __future__ import annotations
 
@@ -39,23 +39,20 @@ _WORDS = {
 
 
 def tell(change: Change) -> str:
-    """Tell in plain words what a version did to a column."""
     return _told(change, _TOLD)
 
 
 def describe(change: Change) -> str:
-    """Tell a change that would be made, in a few words."""
     return _told(change, _WORDS)
 
 
 def new_version(version: int, changes: tuple[Change, ...]) -> str:
-    """Tell a new schema version and its changes."""
     told = "; ".join(map(describe, changes)) or "no column changes"
     return f"schema version {version} is new: {told}"
 
 
 def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
-    """Report a schema change that waits for approval, and how to approve it. No changes: none waits any more."""
+    """Report a schema change that waits for approval. No changes: none waits any more."""
     if not changes:
         return "no schema change waits for approval any more"
     words = "; ".join(map(describe, changes))
@@ -66,7 +63,7 @@ def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
 
 
 def fit_remarks(recognition: Recognition) -> Iterator[str]:
-    """Tell for each part with a schema what doesn't fit it. Nothing is told of a part that fits."""
+    """Describe what doesn't fit the schema, for each part with a schema."""
     for part, fit in recognition.parts.items():
         misfits = [
             f"{fit.failed:,} not decoded" if fit.failed else "",
@@ -81,7 +78,7 @@ def fit_remarks(recognition: Recognition) -> Iterator[str]:
 
 
 def doubt_remark(topic: str, part: str, fit: Fit, doubt: Doubt) -> str:
-    """Tell why a schema is hardly the right one, and what to do."""
+    """Describe why a schema is probably wrong, and what to do."""
     match doubt:
         case Doubt.FAILED:
             what = f"{fit.failed:,} of {counted(fit.values, part)} can't be decoded"

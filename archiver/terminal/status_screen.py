@@ -1,4 +1,4 @@
-"""Shows the status of a topic: as a table for people, as JSON for machines."""
+"""The status of topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ TINY_BYTES: Final = 4 << 20
 
 
 def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> RenderableType:
-    """Show topics: a line for each, or a table of its partitions, and below what is wrong or unlikely."""
     if partitions:
         tables = [part for each in found for part in (Text(""), status_table(each))]
         return Group(*tables[1:])
@@ -56,7 +55,6 @@ def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> 
 
 
 def _shared_problems(found: Sequence[TopicStatus]) -> list[Text]:
-    """A problem that several topics have is shown once, with their names."""
     lines = []
     for error, topics in _shared(found).values():
         more = f" and {len(topics) - SHOWN:,} more" if len(topics) > SHOWN else ""
@@ -66,7 +64,6 @@ def _shared_problems(found: Sequence[TopicStatus]) -> list[Text]:
 
 
 def _shared(found: Sequence[TopicStatus]) -> dict[tuple[str, str], tuple[ContextError, list[str]]]:
-    """The problems that several topics have, by kind and message: their first occurrence, and the topics."""
     problems: dict[tuple[str, str], tuple[ContextError, list[str]]] = {}
     for status in found:
         if status.problem is not None:
@@ -89,7 +86,7 @@ def _topic_remarks(found: Sequence[TopicStatus]) -> list[Text]:
 def looked_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show topics, and the error that kept a part of the look from being made: Kafka, or everything."""
+    """Show topics, and the error that makes the status incomplete."""
     if error is None:
         return status_screen(found, partitions=partitions)
     archived = Text("Shown is what is archived; how far behind it is isn't known.\n", style="dim")
@@ -100,14 +97,13 @@ def looked_screen(
 def watch_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show a look with the time, and topics that have problems first. `error` kept from a part of the look."""
+    """Show a status with the time, topics with problems first."""
     time = Text(clock_time(), style="dim")
     ordered = sorted(found, key=lambda each: (not each.problems, -(each.lag_records or 0), each.topic))
     return Group(time, looked_screen(ordered, error, partitions=partitions))
 
 
 def _state(status: TopicStatus) -> Text:
-    """What is wrong with a topic in a word or two."""
     if status.problems:
         return Text(", ".join(dict.fromkeys(type(error).__name__ for error in status.problems)), style="bold red")
     if status.doubts:
@@ -125,7 +121,6 @@ def _committed(status: TopicStatus) -> int:
 
 
 def status_table(status: TopicStatus) -> RenderableType:
-    """Show a topic: a headline, a row for each partition, and below it what holds it up."""
     if not status.is_seen:
         return Group(*(Text(f"{status.topic}: ").append_text(line) for line in _remarks(status)))
     listing = Listing(
@@ -153,7 +148,7 @@ def status_table(status: TopicStatus) -> RenderableType:
 
 
 def status_json(status: TopicStatus) -> dict[str, Any]:
-    """Return everything about a topic as plain JSON values. Ages are in seconds, times in ms since 1970."""
+    """Return a topic's status. Ages are in seconds, times in ms since 1970."""
     return {
         "topic": status.topic,
         "table": status.table,
@@ -200,7 +195,6 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
 
 
 def _headlines(status: TopicStatus) -> list[Text]:
-    """Say where the topic is archived and how far behind, then what is unusual about it."""
     counts = ", ".join(f"{count.ranges:,} {state}" for state, count in status.files.items() if count.ranges)
     gone = (
         (status.lost_offsets, "offset", "recorded as lost"),
@@ -269,7 +263,6 @@ def _remarks(status: TopicStatus) -> list[Text]:
 
 
 def _small_files(status: TopicStatus) -> list[Text]:
-    """What partitioning by columns costs: how many files a range has, and a warning where they are tiny."""
     there = status.files.get(FileState.COMMITTED)
     if there is None or not there.ranges or there.files <= there.ranges:
         return []

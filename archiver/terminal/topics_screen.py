@@ -1,4 +1,4 @@
-"""Shows the topics of a cluster: as a table for people, as one JSON document for machines."""
+"""The topics of a cluster."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from archiver.terminal.listing import NOTHING, Column, Listing
 
 
 def topics_screen(found: TopicList) -> RenderableType:
-    """Show the topics, and below how many there are."""
     return Group(*([topics_listing(found)] if found.topics else []), Text(topics_summary(found)))
 
 
 def topics_listing(found: TopicList) -> Listing:
-    """Make a line for each topic."""
     listing = Listing(
         Column(heading="topic", kind="name"),
         Column(heading="partitions", alone="partitions: {}"),
@@ -38,7 +36,6 @@ def topics_listing(found: TopicList) -> Listing:
 
 
 def topics_summary(found: TopicList) -> str:
-    """Say how many topics there are, and how many no section speaks for."""
     there = [each for each in found.topics if each.size is not None]
     without = sum(each.section is None for each in there)
     topics = f"{len(there):,} topic{'' if len(there) == 1 else 's'} in cluster {found.cluster_id}"
@@ -50,7 +47,6 @@ def topics_summary(found: TopicList) -> str:
 
 
 def topics_json(found: TopicList) -> dict[str, Any]:
-    """Return the topics as plain JSON values."""
     return {"cluster_id": found.cluster_id, "topics": [_topic_json(each) for each in found.topics]}
 
 

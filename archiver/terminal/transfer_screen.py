@@ -1,4 +1,4 @@
-"""Describes a transfer to Kafka: a bar with what is left, then what was moved and which groups were carried over."""
+"""Describes a transfer to Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEGABYTE = 1_000_000
 
 
 class TransferScreen(Bars):
-    """An observer that shows people the transfer. Use as a context manager."""
+    """Shows the transfer. Use as a context manager."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="offset")
@@ -34,7 +34,6 @@ class TransferScreen(Bars):
 
     @staticmethod
     def lines(event: TransferEvent) -> Iterator[Line]:
-        """Make a line for each note, transaction and interruption, the topic at the end, and the run."""
         match event:
             case TransferNoted():
                 yield "note", {"text": event.text}
@@ -53,7 +52,6 @@ class TransferScreen(Bars):
                 assert_never(never)
 
     def __call__(self, event: TransferEvent) -> None:
-        """Show an event."""
         match event:
             case TransferNoted():
                 self._say(event.text, "yellow")

@@ -1,4 +1,4 @@
-"""Shows the users of servers: as lines for people, as one JSON document for machines."""
+"""The users of servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from archiver.access import ListedUser
 
 
 def users_json(users: Sequence[ListedUser]) -> dict[str, Any]:
-    """Return the users as plain JSON values."""
     return {
         "users": [
             {
@@ -27,7 +26,6 @@ def users_json(users: Sequence[ListedUser]) -> dict[str, Any]:
 
 
 def users_screen(users: Sequence[ListedUser]) -> RenderableType:
-    """Make a line for each user."""
     return Text("\n".join(map(_line, users)) or "there are no users")
 
 

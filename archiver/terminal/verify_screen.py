@@ -1,4 +1,4 @@
-"""Describes a verification: a bar while files are read, faults as they are found, then what is proven."""
+"""Describes a verification."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN: Final = 50
 
 
 class VerifyScreen(Bars):
-    """An observer that shows people the verification. Use as a context manager."""
+    """Shows the verification. Use as a context manager."""
 
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
@@ -41,7 +41,6 @@ class VerifyScreen(Bars):
 
     @staticmethod
     def lines(event: VerifyEvent) -> Iterator[Line]:
-        """Make a line for each fault, each topic, and the run."""
         match event:
             case FilesPlanned():
                 values = {"files": event.files, "size_bytes": event.size_bytes, "resumed": event.resumed}
@@ -69,7 +68,6 @@ class VerifyScreen(Bars):
                 return
 
     def __call__(self, event: VerifyEvent) -> None:
-        """Show an event."""
         match event:
             case FilesPlanned():
                 self.clear()
@@ -106,7 +104,6 @@ class VerifyScreen(Bars):
 
 
 def print_topic(console: TextConsole, topic: TopicReport) -> None:
-    """Show the verdict on a topic, then its partitions."""
     if (more := len(topic.faults) - SHOWN) > 0:
         console.print(f"and {counted(more, 'more fault')}; --report and --json have them all", style="dim")
     state = "is as it was archived" if topic.succeeded else f"has {counted(len(topic.faults), 'fault')}"

@@ -1,4 +1,4 @@
-"""What is archived of a partition, in the table or staged for it, to be held against what its log has now."""
+"""A partition's archived records, committed or staged, for comparison with its log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from catalog.registry import Registry
 
 
 class ArchiveReader:
-    """The records of one topic. `staged` are ranges that wait for a commit; files that the table has count once."""
+    """The records of one topic. `staged` ranges wait for a commit; files that the table has count once."""
 
     def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:
         self._storage = storage
@@ -37,9 +37,9 @@ class ArchiveReader:
 
     @classmethod
     def of(cls, known: ArchiveTable, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
-        """All that is archived of the topic now, in the table that `known` is an earlier state of.
+        """Everything archived of the topic now. `known` is an earlier state of its table.
 
-        Raises CatalogUnreachable while only the registry can be asked, TableMissing where the table was made anew.
+        Raises CatalogUnreachable if only the registry answers, TableMissing if the table was recreated.
         """
         topic = known.topic
         staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
@@ -49,7 +49,7 @@ class ArchiveReader:
         return cls(storage, ManifestReader().files(table.iceberg), staged)
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        """The records from `start_offset` up to and without `end_offset`, by offset. Raises leaves of StorageError."""
+        """The records of [start_offset, end_offset), by offset. Raises StorageError."""
         wanted = RowRange(partition=partition, start_offset=start_offset, end_offset=end_offset)
         batches = [batch for file in self._opened(wanted) for batch in _records(file, wanted)]
         found = pa.Table.from_batches(batches, ASSEMBLED).sort_by("offset").combine_chunks().to_batches()
@@ -71,7 +71,6 @@ def _records(file: OpenFile, wanted: RowRange) -> Iterator[pa.RecordBatch]:
 
 
 def _may_hold(files: pa.Table, wanted: RowRange) -> Mask:
-    """Which files' bounds don't rule out that they have rows of the range."""
     partition, first, last = wanted.partition, wanted.start_offset, wanted.end_offset - 1
     answers = (
         pc.greater_equal(files[file_columns.HIGH_PARTITION], partition),

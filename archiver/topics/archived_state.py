@@ -1,4 +1,4 @@
-"""Reads from table and registry what is archived of topics, while Kafka doesn't answer."""
+"""Read from table and registry what is archived, while Kafka doesn't answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ArchivedState:
-    """The archived part of topics. Topics that the registry doesn't know are left out."""
+    """The archived part of registered topics."""
 
     def __init__(self, *, registry: Registry, catalogs: CatalogPool, formats: SegmentFormats | None = None) -> None:
         self._registry = registry
@@ -36,11 +36,9 @@ class ArchivedState:
         self._formats = formats
 
     def names(self) -> tuple[str, ...]:
-        """Return the topics that the registry knows."""
         return tuple(sorted({row.topic for row in self._registry.topics.every()}))
 
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
-        """Return the topics as they are archived. What keeps a table from being read is its topic's problem."""
         tables = {(config.name, config.table): config for config in configs}
         rows = [row for row in self._registry.topics.every() if (row.topic, row.table) in tables]
         overviews = self._registry.topics.overview(rows)
@@ -56,7 +54,6 @@ class ArchivedState:
         return statuses
 
     def _look(self, known: _Known, catalog: TableCatalog) -> TopicStatus:
-        """What registry and table say of a topic. Called in worker threads."""
         row, registry = known.row, self._registry
         load = partial(identified, row, registry, partial(catalog.load, row))
         checked = check_archive(row, registry, load, formats=self._formats)
@@ -81,7 +78,6 @@ class _Known:
 
 
 def known_status(config: TopicConfig, overview: TopicOverview) -> TopicStatus:
-    """Return what the registry alone knows of a topic."""
     return TopicStatus(
         topic=config.name,
         table=config.table,
@@ -95,7 +91,6 @@ def known_status(config: TopicConfig, overview: TopicOverview) -> TopicStatus:
 
 
 def with_check(status: TopicStatus, checked: TableCheck, config: TopicConfig, overview: TopicOverview) -> TopicStatus:
-    """Add what the table's check found."""
     return replace(
         status,
         holes=checked.holes,
@@ -111,7 +106,6 @@ def with_check(status: TopicStatus, checked: TableCheck, config: TopicConfig, ov
 def _partitions(
     table: ArchiveTable | None, overview: TopicOverview, waiting: Mapping[int, int]
 ) -> tuple[PartitionStatus, ...]:
-    """How far each partition is archived and staged. How many records wait in Kafka isn't known."""
     offsets = table.offsets if table else {}
     first = table.first_offsets if table else {}
     staged = overview.staged_ends

@@ -1,4 +1,4 @@
-"""Assigns a topic's columns: of the version in force, and of a new version with its first records."""
+"""Assign a topic's columns: for the current version, and for a new one with its first records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schema_mapping.value_format import DeclaredSchema
 
 
 class Columns(TypedDict):
-    """The schemas and options that a topic's columns are assigned by."""
+    """For assigning columns."""
 
     key: DeclaredSchema | None
     value: DeclaredSchema | None
@@ -31,7 +31,6 @@ class Columns(TypedDict):
 
 
 def columns_of(schemas: TopicSchemas, source: PartitionSource) -> Columns:
-    """Return what the columns of a topic are assigned by. `source` is what its table is partitioned by."""
     return {
         "key": schemas.key,
         "value": schemas.value,
@@ -42,7 +41,7 @@ def columns_of(schemas: TopicSchemas, source: PartitionSource) -> Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAssigner:
-    """Assigns the columns of `topic` by `schemas`. `accept_raw` is consent to become raw, and to all it breaks."""
+    """Assigns a topic's columns by `schemas`. `accept_raw` consents to becoming raw and what this breaks."""
 
     topic: TopicRow
     schemas: TopicSchemas
@@ -60,26 +59,24 @@ class ColumnAssigner:
         *,
         accept_raw: bool = False,
     ) -> Self:
-        """Return the assigner of a topic with this table. None stands for a table that isn't made yet."""
         columns = columns_of(schemas, partition_source(schemas.config, table))
         return cls(topic=topic, schemas=schemas, registry=registry, columns=columns, accept_raw=accept_raw)
 
     @property
     def policy(self) -> OnSchemaChange:
-        """What becomes of changes that break queries."""
+        """The handling of changes that break queries."""
         return "apply" if self.accept_raw else self.schemas.config.on_schema_change
 
     def assign(self, table: ArchiveTable | None, *, expected: Assignment | None = None) -> Assignment:
-        """Assign the columns and store them. Raises what `assign_columns` raises."""
+        """Raises like `assign_columns`."""
         return self.registry.ledger.assign(
             self.topic, table=table, expected=expected, accept_raw=self.accept_raw, **self.columns
         )
 
     def choose(self, table: ArchiveTable, seen: SeenLedger | None = None, *, keeps: bool = True) -> SchemaChoice:
-        """Choose the version of the next records. A new version isn't stored yet: see `assign`.
+        """Choose the version of the next records without storing a new one.
 
-        `seen` is the ledger as it was read a short time ago. With `keeps`, the registry records that an older version
-        is requested again, and which change waits. Raises what `assign_columns` raises.
+        With `keeps`, the registry records a reused version and the waiting change. Raises like `assign_columns`.
         """
         if seen is None:
             seen = self.registry.ledger.read_together([self.topic]).get(self.topic.id)
@@ -111,7 +108,6 @@ class ColumnAssigner:
         )
 
     def _note_waiting(self, choice: SchemaChoice, seen: SeenLedger) -> None:
-        """Record the change that waits, for `archiver status`; or that none waits any more."""
         waiting = choice.waiting
         if waiting is not None:
             self.registry.schema_changes.note_waiting(
@@ -126,18 +122,17 @@ class ColumnAssigner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextVersion:
-    """A new schema version that is stored with the first records that use it."""
+    """A new schema version, stored with its first records."""
 
     assignment: Assignment
     assigner: ColumnAssigner
 
     def store(self, table: ArchiveTable) -> Assignment:
-        """Store the version. Raises ColumnsMoved if another process changed the topic's columns."""
+        """Store the version. Raises ColumnsMoved if another process changed the columns."""
         return self.assigner.assign(table, expected=self.assignment)
 
 
 def waiting_mapping(choice: SchemaChoice, schemas: TopicSchemas) -> WaitingMapping | None:
-    """Return the mapping of the change that waits. None if none waits."""
     if choice.waiting is None:
         return None
     return WaitingMapping(

@@ -1,4 +1,4 @@
-"""Connections to the catalog, for questions about many topics and commits of many topics at once."""
+"""Catalog connections for reads and commits of many topics at once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _AHEAD = 4
 
 
 class CatalogPool:
-    """Connections to the catalog for work on many topics: up to `most` at once, each made when first needed."""
-
     def __init__(self, connect: Callable[[], TableCatalog], *, most: int) -> None:
         self._connect = connect
         self._most = most
@@ -39,7 +37,7 @@ class CatalogPool:
     def each(
         self, topics: Sequence[Topic], ask: Callable[[Topic, TableCatalog], Found], stop: threading.Event
     ) -> Iterator[tuple[Topic, Future[Found]]]:
-        """The topics in their order, each with what `ask` gave or raised; once `stop` is set none is asked any more."""
+        """The topics in order with the result of `ask`; no more calls once `stop` is set."""
         waiting: list[tuple[Topic, Future[Found]]] = []
         left = iter(topics)
         try:
@@ -56,12 +54,12 @@ class CatalogPool:
                 answer.cancel()
 
     def begin(self, topic: Topic, work: Callable[[Topic, TableCatalog], Found]) -> Future[Found]:
-        """Have `work` done for one topic in another thread, beside that for other topics."""
+        """Do a topic's `work` in another thread."""
         return self._pool.submit(self._ask, topic, work)
 
     @contextmanager
     def one(self) -> Iterator[TableCatalog]:
-        """A connection that nobody else uses until the block ends."""
+        """An exclusive connection until the block ends."""
         try:
             catalog = self._idle.get_nowait()
         except Empty:

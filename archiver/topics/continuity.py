@@ -1,11 +1,7 @@
-"""Whether a log still is the one that was archived, where its leader's word on epochs alone leaves that open.
+"""Detect a recreated or diverged log when leader epochs are inconclusive (docs/adr/0025-epochs-and-records.md).
 
-An epoch that ended before what is archived is a suspicion: what was archived after its end may hold no record, or the
-same ones. Only records that are missing or differ are a divergence; else the epochs are put right
-(docs/adr/0025-epochs-and-records.md).
-
-Some brokers answer requests about epochs by nothing, or by a constant. Then the newest archived records of each
-partition are compared at every look (docs/adr/0078-brokers-without-epochs.md).
+Missing or different records are a divergence, otherwise epochs are corrected. If brokers answer no epochs, the newest
+archived records are compared each time (docs/adr/0078-brokers-without-epochs.md).
 """
 
 from __future__ import annotations
@@ -40,45 +36,36 @@ _ANY_EPOCH: Final = 2**31 - 1
 
 
 class Epochs(Protocol):
-    """What leaders say of epochs; see `BrokerClient`."""
+    """Requests about leader epochs; see `BrokerClient`."""
 
-    def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]:
-        """Where leader epochs of partitions end."""
+    def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]: ...
 
-    def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
-        """The epoch of what lies right before an offset."""
+    def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None: ...
 
     def current_epoch(self, topic: str, partition: int) -> int:
-        """The epoch in which the partition's leader leads, -1 if it isn't known."""
+        """The epoch of the current leader, -1 if unknown."""
 
-    def list_offsets(self, topic: str, partitions: Iterable[int], at: At) -> Mapping[int, int]:
-        """The offset at which each partition's log begins or ends."""
+    def list_offsets(self, topic: str, partitions: Iterable[int], at: At) -> Mapping[int, int]: ...
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether the log may be compacted, None if it isn't known."""
+        """Whether the log may be compacted, None if unknown."""
 
 
 class LogReader(Protocol):
-    """Reads the committed records of a partition's log; see `PartitionFetcher.batches`."""
+    """Reads committed records of a log; see `PartitionFetcher.batches`."""
 
-    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]:
-        """The pieces of [start_offset, end_offset) in order."""
+    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]: ...
 
 
 class Archived(Protocol):
-    """What is archived of a topic; see `ArchiveReader`."""
-
-    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        """The records of [start_offset, end_offset) in order."""
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch: ...
 
 
 class Continuity:
-    """Looks closer at partitions of one topic.
+    """Compares partitions of one topic with their logs.
 
-    `archived` is asked for when there is something to compare, and `starts` for the offsets before which nothing was to
-    be archived.
-    `proven` remembers, by partition, offsets up to which the log was found to be the archived one, and the epoch in
-    which it has them: a log that still ends that epoch at or after them still is.
+    `archived` is called only to compare, `starts` for the offsets before which nothing is archived. `proven` remembers,
+    by partition, an offset and its epoch: a log that ends this epoch at or after the offset still is the archived one.
     """
 
     def __init__(
@@ -101,9 +88,9 @@ class Continuity:
         self._newest_bytes = newest_bytes
 
     def judged(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
-        """`seen` with the truth about its past; `answer` is the leader's about `seen.known.leader_epoch`, if any.
+        """`seen` with the verdict on its log; `answer` is the leader's about `seen.known.leader_epoch`.
 
-        Raises what reading the log and the archive raises: then nothing is known.
+        Raises what reading log or archive raises: then nothing is proven.
         """
         known = seen.known
         if known is None:
@@ -120,10 +107,7 @@ class Continuity:
         return self._compared(seen, known, answer)
 
     def _is_consistent(self, partition: int) -> bool:
-        """Whether the leader's answers about epochs agree with its log. True if the leader moves during the check.
-
-        The epoch in which a leader leads can't end before its log.
-        """
+        """Whether the leader's current epoch ends at or after its log. True if the leader moves during the check."""
         epoch = self._epochs.current_epoch(self._topic, partition)
         if epoch >= 0:
             end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
@@ -136,7 +120,7 @@ class Continuity:
         return not contradicts or self._epochs.current_epoch(self._topic, partition) not in {-1, epoch}
 
     def _newest_epoch(self, partition: int) -> tuple[int, int]:
-        """The epoch of the log's newest committed batch, and an offset at or before the epoch's end. -1 if none."""
+        """The epoch of the newest committed batch, -1 if none, and an offset at or before the epoch's end."""
         end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
         start = self._epochs.list_offsets(self._topic, [partition], "earliest")[partition]
         newest = -1, 0
@@ -146,7 +130,7 @@ class Continuity:
         return newest
 
     def _compare_newest(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
-        """Compare the newest archived records with the log: the leader's answers about epochs prove nothing."""
+        """Compare the newest archived records with the log, because epochs prove nothing."""
         from archiver.topics.divergence import differences
 
         seen = replace(seen, proves_epochs=False)
@@ -165,7 +149,7 @@ class Continuity:
         return replace(seen, epoch_end=result.first, differs=result.text)
 
     def _newest_start(self, partition: int, least: int, end: int) -> int:
-        """The first of the newest archived records that fit in `newest_bytes`. One is always taken."""
+        """The first of the newest records within `newest_bytes`, at least one."""
         from archiver.topics.divergence import AT_ONCE
 
         step, at, size = _FIRST_NEWEST, end, 0
@@ -201,7 +185,6 @@ class Continuity:
         return replace(seen, last_epoch=before.leader_epoch)
 
     def _same_until(self, partition: int, known: PartitionOffset, answer: EpochEnd) -> int:
-        """Up to where leader and archive agree by epochs alone: who has a record in its epoch has all before it."""
         start, end = answer.end_offset, known.next_offset
         if answer.leader_epoch < known.leader_epoch:
             same = self._last(partition, 0, end, epoch=answer.leader_epoch)
@@ -210,14 +193,13 @@ class Continuity:
         return last.next_offset if last is not None and self._has(partition, last) else start
 
     def _has(self, partition: int, place: PartitionOffset) -> bool:
-        """Whether the leader has what lies right before the place, in its epoch."""
         if place.leader_epoch < 0:
             return False
         answer = self._epochs.end_of_epoch(self._topic, {partition: place.leader_epoch}).get(partition)
         return answer is not None and _agrees(answer, place)
 
     def _last(self, partition: int, start: int, end: int, *, epoch: int = _ANY_EPOCH) -> PartitionOffset | None:
-        """The place after the last record archived in [start, end) in this epoch or before; None where none is."""
+        """The position after the last record in [start, end) of this epoch or an earlier one, if any."""
         import pyarrow.compute as pc
 
         from archiver.topics.divergence import AT_ONCE
@@ -239,9 +221,9 @@ class Continuity:
 
 
 def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset, later: int) -> bool:
-    """Whether the leader has what lies right before the place, in its epoch, and knows of the `later` epoch, too.
+    """Whether the leader has the record before `place` in its epoch, and knows the `later` epoch.
 
-    A leader of the past knows of none later than its own. False also where none answers now.
+    Stale leaders don't know later epochs. False if no leader answers.
     """
     try:
         ends = [epochs.end_of_epoch(topic, {partition: each}).get(partition) for each in (place.leader_epoch, later)]
@@ -252,5 +234,4 @@ def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset,
 
 
 def _agrees(answer: EpochEnd, place: PartitionOffset) -> bool:
-    """Whether the leader has the epoch, and still had it right before the place."""
     return answer.leader_epoch >= place.leader_epoch and answer.end_offset >= place.next_offset

@@ -1,7 +1,6 @@
-"""In what a log and the archive of it differ, over offsets that a leader says were written in another epoch.
+"""The differences of a log and its archive over offsets of another epoch.
 
-The end of an epoch alone proves nothing: markers and emptied batches carry epochs too, and compaction removes them.
-What counts is whether the same offsets hold the same records.
+Markers and emptied batches have epochs too, so only records decide.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ _NAMED: Final = 5
 
 
 class ArchivedRange(Protocol):
-    """Gives what is archived of a partition, in the columns of a replay and in the order of offsets."""
+    """Returns archived records of a partition with the columns of a replay, by offset."""
 
-    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        """The records from `start_offset` up to and without `end_offset`."""
+    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch: ...
 
 
 @dataclass(slots=True)
 class Differences:
-    """Offsets of records that only the archive holds, that only the log holds, and that differ.
+    """Offsets of records only in the archive, only in the log, or different.
 
-    `until` is set where so many were found that the offsets from there on weren't compared.
+    After many differences, offsets from `until` on weren't compared.
     """
 
     only_archived: list[int] = field(default_factory=list)
@@ -43,17 +41,14 @@ class Differences:
     until: int | None = None
 
     def is_enough(self) -> bool:
-        """Whether more needn't be found."""
         return len(self.only_archived) + len(self.only_in_log) + len(self.other) >= ENOUGH
 
     @property
     def first(self) -> int | None:
-        """The least of them; None where there is no difference."""
         return min((each[0] for each in (self.only_archived, self.only_in_log, self.other) if each), default=None)
 
     @property
     def text(self) -> str:
-        """All of them, in words."""
         kinds = (
             ("gone from the log", self.only_archived),
             ("in the log and not archived", self.only_in_log),
@@ -66,7 +61,7 @@ class Differences:
 def differences(
     log: Iterable[DecodedBatches], archived: ArchivedRange, *, partition: int, start_offset: int, end_offset: int
 ) -> Differences:
-    """Compare the log's pieces with what is archived, from `start_offset` up to and without `end_offset`."""
+    """Compare log and archive in [start_offset, end_offset)."""
     found = Differences()
     at = start_offset
     for piece in log:
@@ -86,7 +81,7 @@ def differences(
 
 
 def spans(offsets: list[int]) -> str:
-    """Ascending offsets as half-open spans, the first few of them."""
+    """The first few of ascending offsets as half-open spans."""
     places = np.unique(np.asarray(offsets, np.int64))
     breaks = np.flatnonzero(np.diff(places) > 1) + 1
     parts = np.split(places, breaks)
@@ -114,7 +109,6 @@ def _compare(
 
 
 def _differing(log: pa.RecordBatch, archived: pa.RecordBatch, partition: int) -> list[int]:
-    """The offsets of records that aren't the same, of rows with the same offsets."""
     if RecordDigest.of_fetched(log, partition=partition) == RecordDigest.of_seen(archived):
         return []
     if log.num_rows == 1:

@@ -1,4 +1,4 @@
-"""Limits of warehouses and catalogs on a table's columns. All columns of a message are in one struct, so they count.
+"""Limits of warehouses and catalogs on a table's columns. A message's columns are in one struct, so they count.
 
 Sources: https://docs.snowflake.com/en/user-guide/tables-iceberg-data-types (1,000 sub-columns of a structured type),
 https://cloud.google.com/bigquery/docs/nested-repeated (15 levels of nested records), and Glue's answer to larger types:
@@ -22,8 +22,6 @@ _HIVE_NAMES: Final = {"long": "bigint", "timestamptz": "timestamp", "time": "str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExceededLimit:
-    """A column of the table is more than an engine takes. `setting` says what to set to prevent it."""
-
     engine: str
     column: str
     number: int
@@ -33,7 +31,6 @@ class ExceededLimit:
 
     @property
     def text(self) -> str:
-        """The number, the limit and the setting, for people."""
         return (
             f"{self.engine} takes at most {self.limit:,} {self.unit}, and `{self.column}` has {self.number:,}. If"
             f" {self.engine} must read the table, set {self.setting} before the first record is archived: columns stay"
@@ -42,7 +39,6 @@ class ExceededLimit:
 
 
 def exceeded_limits(schema: Schema) -> tuple[ExceededLimit, ...]:
-    """The limits that columns of a table exceed."""
     return tuple(limit for field in schema.fields for limit in _of_column(field))
 
 
@@ -81,7 +77,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
 
 
 def _columns_setting(kind: StructType, most: int) -> str:
-    """What keeps the columns of a value below a number: `max_columns` cuts only messages inside it."""
+    """The setting that limits a value's columns: `max_columns` cuts only nested messages."""
     own = sum(leaf_columns(field.field_type) for field in kind.fields if not struct_levels(field.field_type))
     if own <= most:
         return f"max_columns = {most}"
@@ -92,7 +88,7 @@ def _columns_setting(kind: StructType, most: int) -> str:
 
 
 def leaf_columns(kind: IcebergType) -> int:
-    """How many columns with values a type has."""
+    """The number of leaf columns in a type."""
     match kind:
         case StructType():
             return sum(leaf_columns(field.field_type) for field in kind.fields)
@@ -105,7 +101,7 @@ def leaf_columns(kind: IcebergType) -> int:
 
 
 def struct_levels(kind: IcebergType) -> int:
-    """How many structs a type has below each other. A map counts as one: BigQuery has a record for its entries."""
+    """The depth of nested structs. A map counts as one: BigQuery has a record for its entries."""
     match kind:
         case StructType():
             return 1 + max((struct_levels(field.field_type) for field in kind.fields), default=0)
@@ -118,7 +114,6 @@ def struct_levels(kind: IcebergType) -> int:
 
 
 def hive_type(kind: IcebergType) -> str:
-    """The type as Glue keeps it, in Hive's words."""
     match kind:
         case StructType():
             return f"struct<{','.join(f'{field.name}:{hive_type(field.field_type)}' for field in kind.fields)}>"

@@ -1,4 +1,4 @@
-"""Say which rows of a topic's table engines leave out, by partitions that were allowed before, and how to end that."""
+"""The rows that engines leave out because of earlier partition specs, and the remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.iceberg.hidden_values import HiddenValues, hidden_values
 
 
 def hidden_rows(table: ArchiveTable) -> tuple[str, ...]:
-    """Return a remark for each range of hidden values. Raises subclasses of StorageError."""
+    """A remark for each range of hidden values. Raises StorageError."""
 
     def manifests(snapshot: Snapshot) -> Iterable[ManifestFile]:
         from archiver.archive.manifests import manifests_of  # few tables need it, and it takes time to import

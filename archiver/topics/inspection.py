@@ -1,4 +1,4 @@
-"""What is known of a topic's partitions now, asked of table, registry and brokers, for the plan to decide on."""
+"""Inspect a topic's partitions in table, registry and brokers, as input of a plan."""
 
 from __future__ import annotations
 
@@ -29,12 +29,6 @@ _ELECTION_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTopic:
-    """A topic as it was seen: what is known of its partitions, the table with its offsets.
-
-    A partition whose first files are missing has their start in `table_offsets`, where the table has nothing of it.
-    `unknown` are the partitions of which nothing can be said now, each with its reason: most have no leader.
-    """
-
     table: ArchiveTable
     partitions: tuple[SeenPartition, ...]
     unknown: Mapping[int, ContextError]
@@ -42,15 +36,15 @@ class SeenTopic:
 
     @property
     def known(self) -> dict[int, PartitionOffset]:
-        """How far partitions are archived or staged; one that never was is not there."""
+        """The archived or staged ends, without partitions never archived."""
         return {each.partition: each.known for each in self.partitions if each.known is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedOffsets:
-    """How far a topic is archived: its table as loaded, and how far partitions are in it, or staged for it.
+    """A loaded table, and the ends of partitions in it or staged.
 
-    `missing` are ranges whose files are gone; the start of a partition that lost its first is in `table_offsets`.
+    `table_offsets` has the start of a partition that lost its first file. `missing` ranges lost their files.
     """
 
     table: ArchiveTable
@@ -62,13 +56,10 @@ class ArchivedOffsets:
 def archived_offsets(
     opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog, is_as_opened: bool = False
 ) -> ArchivedOffsets:
-    """Ask registry and catalog. Raises the leaves of RegistryError and CatalogError.
+    """Read registry and catalog; only the registry with `is_as_opened`, after a recent load.
 
-    The catalog isn't asked where this run has changed nothing since it opened the table (`is_as_opened`) a short time
-    ago. What others commit meanwhile is then planned again, and the fence rejects it.
-
-    RolledBack where others set the table back: its offsets then don't say what is in it. TableMissing where it was
-    dropped, or made anew.
+    Raises RegistryError and CatalogError: RolledBack if the table was rolled back, TableMissing if it was dropped or
+    recreated.
     """
     topic = opened.topic
     staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
@@ -90,9 +81,9 @@ def archived_offsets(
 def inspect_partitions(
     inspector: PartitionInspector, archived: ArchivedOffsets, *, bounds: LogBounds | None, without: Collection[int]
 ) -> SeenTopic:
-    """Inspect the topic's partitions except those in `without`. Raises subclasses of SourceError and RegistryError.
+    """Inspect partitions except `without`. Raises SourceError and RegistryError.
 
-    `bounds` were read after `archived`; None if they were not read.
+    `bounds` were read after `archived`, None if not read.
     """
     topic, brokers, known = inspector.name, inspector.brokers, archived.known
     described = _described(topic, brokers, known, is_fresh=bounds is not None)
@@ -114,10 +105,7 @@ def inspect_partitions(
 def _described(
     topic: str, brokers: BrokerClient, known: Mapping[int, PartitionOffset], *, is_fresh: bool
 ) -> Mapping[int, PartitionDescription]:
-    """The topic's partitions, given a moment to elect the leaders that are missing.
-
-    `is_fresh` says that the topic was described a moment ago.
-    """
+    """The topic's partitions, after a wait for missing leaders. `is_fresh` if it was just described."""
     if is_fresh:
         described = brokers.described(topic).partitions
         if not no_leaders(topic, described, known):

@@ -1,4 +1,4 @@
-"""Takes the leases of topics, so that one archiver at a time works on each."""
+"""Take the leases of topics: one archiver at a time per topic."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class TopicLeases:
-    """Takes leases for a run; time that was spent on waiting is spent for all later topics, too."""
+    """Takes leases for a run. All topics share the waiting time."""
 
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
         self._left = LEASE_WAIT_SECONDS
 
     def take(self, topics: Sequence[TopicRow]) -> frozenset[str]:
-        """Take the leases of these topics; gives the names of those that another archiver keeps."""
+        """Take leases; return the names of topics that another archiver holds."""
         busy = self._leases.take(topics)
         while busy and self._left > 0:
             time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The ledgers of many topics, read from Postgres a few at a time: mostly no topic's columns have changed."""
+"""The ledgers of many topics, read a few at a time: usually nothing has changed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ TOGETHER: Final = 16
 
 
 class LedgersAhead:
-    """The ledgers of `topics`, for those who ask in about this order."""
-
     def __init__(self, registry: Registry, topics: Sequence[TopicRow]) -> None:
         self._registry = registry
         self._topics = tuple(topics)
@@ -25,9 +23,9 @@ class LedgersAhead:
         self._seen: dict[int, SeenLedger] = {}
 
     def take(self, topic: TopicRow) -> SeenLedger | None:
-        """The topic's ledger as it was a short time ago. None where it wasn't read, or can't be read with the others.
+        """A recent ledger of the topic, None if it wasn't read.
 
-        Whoever then reads it alone, under its lock, gets the error, if there is one, and only for its own topic.
+        Reading it alone, under its lock, then gives its topic's error.
         """
         group = self._groups.get(topic.id)
         if group is not None and group != self._group:

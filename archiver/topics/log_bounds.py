@@ -1,4 +1,4 @@
-"""Asks leaders where the logs of partitions begin and end, and finds the partitions that nobody leads."""
+"""The bounds of logs, and partitions without a leader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBounds:
-    """Where the logs of partitions begin, where their committed records end, and where leader epochs did."""
+    """Log starts, ends of committed records, and ends of leader epochs."""
 
     starts: Mapping[int, int]
     ends: Mapping[int, int]
@@ -29,7 +29,7 @@ class LogBounds:
     def ask(
         cls, topic: str, partitions: Sequence[int], known: Mapping[int, PartitionOffset], brokers: BrokerClient
     ) -> Self:
-        """Ask the partitions' leaders, also for the end of the epoch that each was last archived in."""
+        """Query the leaders, also for the end of the last archived epoch."""
         epochs = _epochs(partitions, known)
         return cls(
             starts=brokers.list_offsets(topic, partitions, "earliest"),
@@ -44,7 +44,7 @@ class LogBounds:
         known: Mapping[str, Mapping[int, PartitionOffset]],
         brokers: BrokerClient,
     ) -> dict[str, Self]:
-        """The same of many topics, one question to each leader; those it can't be told of now are left out."""
+        """Query many topics, one request per leader, omitting topics without an answer."""
         starts = brokers.list_offsets_at_once(wanted, "earliest")
         ends = brokers.list_offsets_at_once({topic: wanted[topic] for topic in starts}, "latest_stable")
         epochs = {topic: _epochs(wanted[topic], known[topic]) for topic in ends}
@@ -63,7 +63,7 @@ class LogBounds:
         *,
         missing: Sequence[TranslatedRange] = (),
     ) -> SeenPartition:
-        """What is known of one of the partitions, its past not judged yet."""
+        """One partition's state, without a verdict on its log."""
         return SeenPartition(
             partition=partition,
             log_start=self.starts[partition],
@@ -74,7 +74,7 @@ class LogBounds:
         )
 
     def new(self, known: Mapping[int, PartitionOffset], described: Mapping[int, PartitionDescription]) -> NewPartitions:
-        """Of the partitions `described`, those that never were archived."""
+        """The `described` partitions that were never archived."""
         return NewPartitions(
             log_starts={each: offset for each, offset in self.starts.items() if each not in known},
             log_ends={each: offset for each, offset in self.ends.items() if each not in known},
@@ -85,7 +85,6 @@ class LogBounds:
 def no_leaders(
     topic: str, described: Mapping[int, PartitionDescription], known: Mapping[int, PartitionOffset]
 ) -> dict[int, LeaderUnavailable]:
-    """The errors of partitions that nobody leads, or whose leader was deposed before what is archived was written."""
     errors: dict[int, LeaderUnavailable] = {}
     for partition, found in sorted(described.items()):
         archived_in = known[partition].leader_epoch if partition in known else -1
@@ -108,11 +107,9 @@ def no_leaders(
 
 
 def _epochs(partitions: Iterable[int], known: Mapping[int, PartitionOffset]) -> dict[int, int]:
-    """The leader epochs that the partitions were last archived in, where that is known."""
     return {each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0}
 
 
 def _files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
-    """The first few paths of a partition's missing files."""
     paths = (file.path for one in missing if one.partition == partition for file in one.files)
     return tuple(islice(paths, _NAMED))

@@ -1,7 +1,4 @@
-"""A topic and its table made ready for tasks: checked, columns assigned, table made, and the target tasks write to.
-
-Everything that can be wrong with a topic shows here, before any record is fetched.
-"""
+"""Open a topic: check it, assign columns, make or load its table. Finds every fault before records are fetched."""
 
 from __future__ import annotations
 
@@ -41,12 +38,10 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedTopic:
-    """A topic that is ready: its row in the registry, its table as loaded, the mapping of its records.
+    """A topic ready for tasks.
 
-    `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
-    that get one in new files, by field id. `schema_registry` names the one that gives envelopes their meaning, if
-    records have any. `journal` has the mapping. `next_version` is stored before records are archived with it, by
-    `for_records`. `waiting` is a schema change that waits for approval, and `waiting_mapping` its mapping.
+    `change` goes with the next commit. `bloom_filters` are by field id. `next_version` is stored by `for_records`.
+    `waiting` needs approval.
     """
 
     topic: TopicRow
@@ -65,11 +60,10 @@ class OpenedTopic:
 
     @property
     def staged(self) -> StagedTopic:
-        """What a commit of its staged ranges needs."""
         return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """The topic with more of the schema registry's schemas known."""
+        """The topic with more schemas of the schema registry."""
         key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
         waiting = self.waiting_mapping and self.waiting_mapping.knowing(schemas)
         return replace(self, key_envelope=key, value_envelope=value, waiting_mapping=waiting)
@@ -89,16 +83,13 @@ def open_topic(
     accept_raw: bool = False,
     notes_hold: bool = False,
 ) -> OpenedTopic:
-    """Register the topic, assign its columns, and load or make its table. `known` is its row, if there is one yet.
+    """Register the topic, assign its columns, and load or make its table.
 
-    `loaded` is the table that the catalog has for `known`, or its error, and `seen` is the ledger of `known`, if they
-    were asked for ahead. `notes_hold` says that the configuration was read just now: the audit trail is told whether it
-    holds the topic.
+    `loaded` (table or error) and `seen` (ledger) were read ahead. `notes_hold` audits whether the configuration holds
+    the topic. An empty table made for the topic is adopted (docs/adr/0079-tables-without-staged-creation.md).
 
-    An empty table that somebody made for the topic is taken over (docs/adr/0079-tables-without-staged-creation.md).
-
-    Raises the leaves of RegistryError and TableError, DataLoss where the topic was made again, ConfigError where the
-    table is partitioned in another way than configured, WouldBecomeRaw where a schema is gone, unless `accept_raw`.
+    Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is partitioned
+    differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`.
     """
     config = schemas.config
     if known is not None:
@@ -172,7 +163,6 @@ def open_topic(
 def _readers_in_force(
     choice: SchemaChoice, schemas: TopicSchemas
 ) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
-    """Return the readers of envelopes for the version in force. Raises SchemaChangeWaits if a change waits for them."""
     if choice.waiting is None:
         return schemas.key_envelope, schemas.value_envelope
     try:
@@ -184,10 +174,10 @@ def _readers_in_force(
 
 
 def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
-    """Return the topic as its next records are archived. If their schema version is new, store it.
+    """The topic for its next records; stores a new schema version.
 
-    Raises SchemaChangeWaits if a change waits and the topic says `on_schema_change = "halt"`, and ColumnsMoved if
-    another process changed the columns.
+    Raises SchemaChangeWaits if a change waits and `on_schema_change = "halt"`, ColumnsMoved if another process changed
+    the columns.
     """
     if opened.waiting is not None and opened.halts:
         raise waits_error(opened.topic.topic, opened.waiting.changes, what="Nothing is archived until then.")
@@ -219,7 +209,6 @@ def _find(
     *,
     load: Callable[[], ArchiveTable | None] | None,
 ) -> tuple[ArchiveTable | None, bool]:
-    """The topic's table if there is one, and whether a table that isn't the archiver's may be taken over."""
     try:
         return identified(topic, registry, lambda: load_or_recall(topic, registry, catalog, load=load)), False
     except NotOurTable as error:
@@ -233,7 +222,6 @@ def _find(
 
 
 def not_made(config: TopicConfig, error: CatalogRefused) -> CatalogRefused:
-    """The error of a topic without a table. Some catalogs refuse a name already when the table is loaded."""
     return CatalogRefused(
         f"the topic's table can't be made: {error.message}. If the catalog refuses its name, set another `table` for"
         " the topic; nothing was archived to this one",
@@ -249,10 +237,10 @@ def load_or_recall(
     *,
     load: Callable[[], ArchiveTable | None] | None = None,
 ) -> ArchiveTable | None:
-    """The table as it is, and remembered; else, where the catalog doesn't answer, as it was.
+    """The current table, or the last known one if the catalog is down.
 
-    `load` gives it, or raises, as it was loaded a moment ago. Raises CatalogUnreachable where it never was loaded, or
-    its storage wants credentials that only the catalog has.
+    `load` returns or raises a recent result. Raises CatalogUnreachable if it was never loaded, or needs the catalog's
+    credentials.
     """
     try:
         table = catalog.load(topic) if load is None else load()
@@ -269,5 +257,5 @@ def load_or_recall(
 
 
 def store_of(table: ArchiveTable) -> ObjectStore:
-    """The object store with the credentials the catalog gave for this table."""
+    """The object store with the table's vended credentials."""
     return ObjectStore.of_table(table.iceberg)

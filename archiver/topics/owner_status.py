@@ -1,4 +1,4 @@
-"""What `status` says of a table's owner: settings that contradict the archiver's, and erasures that they keep open."""
+"""What `status` says of a table's owner: conflicting settings, and erasures they keep open."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenErasure:
-    """An erasure that isn't finished.
-
-    `settings` are properties of the table that keep it open, and `snapshots` those that they keep. `is_searched` says
-    that all of its records were found.
-    """
+    """An unfinished erasure. `settings` (table properties) keep it open, with these `snapshots`."""
 
     id: str
     is_searched: bool
@@ -28,12 +24,11 @@ class OpenErasure:
 
 
 def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable | None) -> tuple[OpenErasure, ...]:
-    """Return the open erasures of a topic, by what the registry keeps of them and what the table says now."""
+    """A topic's open erasures by registry and table."""
     return tuple(_opened(each, value, table) for each, value in erasures.items())
 
 
 def owner_remarks(table: ArchiveTable | None, snapshot_retention: float) -> tuple[str, ...]:
-    """Return what the table's owner set against the archiver's settings, in words."""
     return () if table is None else owner_settings.owner_remarks(table, Retention(seconds=snapshot_retention))
 
 

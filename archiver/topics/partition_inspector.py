@@ -1,4 +1,4 @@
-"""Compares the archive of partitions with their logs: where they begin, and whether a log is the archived one."""
+"""Compare archived partitions with their logs: starts, and continuity."""
 
 from __future__ import annotations
 
@@ -24,18 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedPartition:
-    """A partition as it is now. With a `problem`, `seen` is what is known without judging its log."""
-
     seen: SeenPartition
     problem: ContextError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInspector:
-    """Compares what is archived of one topic with its logs. `topic` is None before the registry knows the topic.
+    """Compares one topic with its logs. `topic` is None before registration.
 
-    `archived` opens the archive; it is called only if records must be compared. `proven` is what `Continuity` remembers
-    from one inspection to the next. If `keeps` is false, the registry stays as it is.
+    `archived` opens the archive, only to compare. `proven` is the memory of `Continuity`. `keeps=False` leaves the
+    registry unchanged.
     """
 
     name: str
@@ -55,9 +53,9 @@ class PartitionInspector:
         known: Mapping[int, PartitionOffset],
         missing: Sequence[TranslatedRange] = (),
     ) -> dict[int, InspectedPartition]:
-        """Inspect the partitions of `bounds`. `known` is how far partitions are archived or staged.
+        """Inspect the partitions of `bounds`. `known` are archived or staged ends.
 
-        Raises subclasses of SourceError and RegistryError if nothing can be said of any partition.
+        Raises SourceError and RegistryError if nothing can be said of any partition.
         """
         topic = self.topic
         starts = StartOffsets(

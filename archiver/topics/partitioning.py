@@ -1,4 +1,4 @@
-"""What a topic's table is to be partitioned by, and whether it is: the configuration against the table."""
+"""The configured partitioning of a topic's table, compared with the actual one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ NEW_TABLES: Final[PartitionSource] = "flat"
 
 
 def partition_source(config: TopicConfig, table: ArchiveTable | None) -> PartitionSource:
-    """The configured partition source; else that of the table; else, where there is none yet, that of new tables."""
     return config.partition_source or (NEW_TABLES if table is None else table.partition_source)
 
 
 def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
-    """PartitioningChanged where others changed the table's partitioning; ConfigError where another is configured."""
+    """Raise PartitioningChanged if another engine changed it, ConfigError if the configuration differs."""
     source = partition_source(config, table)
     if source != table.partition_source:
         raise ConfigError(
@@ -53,5 +52,4 @@ def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
 
 
 def unfit(config: TopicConfig, error: UnfitPartitioning) -> ConfigError:
-    """The error of a `partition_by` that doesn't fit the table's columns."""
     return ConfigError(error.message, key=f"topics.{config.name}.partition_by", table=config.table, **error.context)

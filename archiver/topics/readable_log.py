@@ -1,4 +1,4 @@
-"""Reads a log past offsets that are recorded as lost: a comparison with the archive needs none of them."""
+"""Read a log past recorded losses, which comparisons don't need."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadableLog:
-    """A log reader that skips recorded losses that can't be read. `lost` has half-open ranges by partition."""
+    """A log reader that skips unreadable recorded losses. `lost` are half-open ranges by partition."""
 
     read: Callable[[int, int, int], Iterable[DecodedBatches]]
     lost: Callable[[], Mapping[int, Sequence[tuple[int, int]]]]
 
     def __call__(self, partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
-        """The pieces of [start_offset, end_offset) in order. Raises the error of offsets that aren't lost."""
+        """The pieces of [start_offset, end_offset) in order. Raises for offsets that aren't lost."""
         at = start_offset
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Approves the schema change of a topic that waits, or is about to."""
+"""Approve a topic's waiting or upcoming schema change."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The outcome: the changes of the new version, the changes that break queries, and whether they may be applied.
+    """The changes of a new version, and those that break queries.
 
-    Without `breaking` changes nothing has to be approved. `is_new` is false if no new version would be made.
+    Without `breaking` no approval is needed. `is_new` is false without a new version.
     """
 
     topic: str
@@ -32,7 +32,6 @@ class Approval:
     is_approved: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
         return {
             "base_version": self.base_version,
             "fingerprint": self.fingerprint,
@@ -51,10 +50,9 @@ def approve_change(
     consent: Callable[[Approval], bool],
     by: str,
 ) -> Approval:
-    """Approve the change that the topic's schemas make now, if `consent` agrees to it.
+    """Approve the current schemas' change if `consent` agrees, after the newest version only.
 
-    The approval counts for this schema on top of the newest version alone. Raises DescriptorError for a schema that
-    can't be read.
+    Raises DescriptorError for an unreadable schema.
     """
     seen = registry.ledger.read_together([row])[row.id]
     newest = seen.state.versions[-1]

@@ -1,7 +1,6 @@
-"""Which schema version a topic's records are archived with: the version in force, or a new one if it may be made.
+"""The schema version for a topic's records: the current one, or a permitted new one.
 
-A new version is stored with the first records that use it. If it breaks queries, it must be approved first, unless the
-topic says `on_schema_change = "apply"`.
+It is stored with its first records. Breaking ones need approval, unless `on_schema_change = "apply"`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ OnSchemaChange: TypeAlias = Literal["apply", "compatible", "halt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingChange:
-    """A schema change that waits for approval. `changes` break queries."""
+    """A change that waits for approval. `changes` break queries."""
 
     candidate: Assignment
     base_version: int
@@ -30,11 +29,6 @@ class WaitingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChoice:
-    """The assignment in force, and what follows it: a version that may be stored, or a change that waits.
-
-    At most one of the two is set.
-    """
-
     in_force: Assignment
     next_version: Assignment | None = None
     waiting: WaitingChange | None = None
@@ -48,9 +42,9 @@ def choose_version(
     has_records: bool,
     approved: Iterable[StoredChange] = (),
 ) -> SchemaChoice:
-    """Decide on `candidate`, which would be a new version of a ledger that has one.
+    """Decide on a ledger's `candidate` version.
 
-    A table without records (`has_records`) takes any change: no query has read it.
+    Without records (`has_records`) any change is taken: no query has read the table.
     """
     in_force = assignment_in_force(state)
     changes = tuple(broken.change for broken in broken_rules(candidate.changes))

@@ -1,4 +1,4 @@
-"""What is known of one partition now, from table, registry and leader, and whether archiving can continue there."""
+"""The state of a partition from table, registry and leader, and whether archiving can continue."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPartition:
-    """What is known of a partition when a wave is planned.
+    """The state of a partition. `known` is the archived or staged end, None if never archived.
 
-    `known` is how far the partition is archived or staged, None if it never was. `log_start` and `last_stable` come
-    from the broker. `start` is the start offset that was decided for a partition that never was archived. `missing`
-    names staged files that hold the next offsets and are gone from the object store. From `epoch_end` on, the log isn't
-    the archived one: it is set only if that offset is before `known.next_offset`, and `differs` describes the
-    differences. `proves_epochs` is false if the leader's answers about epochs prove nothing: then only the newest
-    archived records were compared. `last_epoch` is the leader epoch of what the leader has right before
-    `known.next_offset`.
+    `missing` are staged files of the next offsets that are gone. From `epoch_end` (before `known.next_offset`) on, the
+    log differs as `differs` says. Without `proves_epochs` only the newest records were compared. `last_epoch` is the
+    leader's right before `known.next_offset`.
     """
 
     partition: int
@@ -42,19 +38,19 @@ class SeenPartition:
 
     @property
     def gap(self) -> tuple[int, int] | None:
-        """The half-open range of offsets that come next but are no longer in the log; None if there is none."""
+        """The half-open range of next offsets missing in the log, if any."""
         return (self.next_offset, self.log_start) if self.next_offset < self.log_start else None
 
     @property
     def lag(self) -> int:
-        """How many offsets wait to be archived."""
+        """The number of waiting offsets."""
         return max(0, self.last_stable - max(self.next_offset, self.log_start))
 
 
 def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> None:
-    """Raise DataLoss unless the log is still the one that was archived, and still has the next offset.
+    """Raise DataLoss unless the log is the archived one and has the next offset.
 
-    With `accept_gap`, the log may begin after the next offset.
+    `accept_gap` permits a log that begins later.
     """
     offset, known = seen.next_offset, seen.known
     if seen.gap is not None and not accept_gap:
@@ -75,7 +71,7 @@ def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = Fals
 
 
 def furthest(table: Mapping[int, PartitionOffset], staged: Mapping[int, PartitionOffset]) -> dict[int, PartitionOffset]:
-    """How far each partition is archived: by the table or by the staged files, whichever is further."""
+    """The ends of partitions in table or staged files, whichever is further."""
     return {
         partition: max(
             (place[partition] for place in (table, staged) if partition in place), key=lambda end: end.next_offset

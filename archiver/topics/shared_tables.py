@@ -1,4 +1,4 @@
-"""Topics that would share one table: one of them may keep it, and each other one fails alone."""
+"""Topics that would share a table: at most one keeps it, the remaining ones fail."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from catalog.errors import TableTaken
 
 
 def tables_shared(topics: Sequence[TopicConfig]) -> bool:
-    """Return whether two of the topics have one table."""
     return len({topic.table for topic in topics}) < len(topics)
 
 
 def refuse_shared(
     topics: Sequence[TopicConfig], owners: Mapping[str, tuple[str, str]], *, cluster_id: str, named: Container[str]
 ) -> dict[str, TableTaken]:
-    """Return the error of each topic that can't have its table, by the topic's name.
+    """The errors of topics that can't have their table, by name.
 
-    A table that was made stays with its topic: `owners` has the cluster and topic of each. A table that was not made
-    yet goes to the only topic that is `named` by a section; otherwise to none, because a guess could not be undone.
+    An existing table stays with its topic (`owners`). A new one goes to the only topic `named` by a section, otherwise
+    to none.
     """
     sharing: dict[str, list[str]] = defaultdict(list)
     for topic in topics:

@@ -1,7 +1,6 @@
-"""Where the archive of a partition begins that was never archived (docs/concepts.md, step 1).
+"""The first offset of a partition never archived, decided once (docs/concepts.md, step 1).
 
-Decided once for each partition, and remembered: a later look must not skip what came since, nor what the log has lost
-since. Partitions that are added later begin with their log: no record of theirs is older than the archive.
+Partitions added later begin with their log.
 """
 
 from __future__ import annotations
@@ -19,24 +18,22 @@ StartFrom: TypeAlias = Literal["earliest", "latest"] | datetime
 
 
 class RememberedStarts(Protocol):
-    """The part of the registry that remembers starts."""
+    """The registry's memory of starts."""
 
     def decide(
         self, topic: TopicRow, decided: Mapping[int, int] | None = None, *, pending: Mapping[int, int] | None = None
     ) -> dict[int, int]:
-        """Give the starts that were decided; keep those of partitions that have none."""
+        """Return decided starts; store `decided` for partitions without one."""
 
     def pending(self, topic: TopicRow) -> dict[int, int]:
-        """Give the leader epochs that had ended when partitions could not be asked."""
+        """The leader epochs that had ended when partitions had no leader."""
 
     def first_log_starts(self, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
-        """Give where logs began when first seen; keep those of partitions that have none."""
+        """Return the first seen log starts; store `seen` for partitions without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions:
-    """Partitions that never were archived: where the logs of those with a leader begin and end, and those without."""
-
     log_starts: Mapping[int, int]
     log_ends: Mapping[int, int]
     leaderless: Mapping[int, PartitionDescription]
@@ -44,7 +41,7 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOffsets:
-    """Decides for one topic; `topic` is None before the registry knows it. With `keeps` false it changes nothing."""
+    """Decides for one topic, None if unregistered. `keeps=False` changes nothing."""
 
     topic: TopicRow | None
     name: str
@@ -54,7 +51,7 @@ class StartOffsets:
     keeps: bool = True
 
     def of(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
-        """The starts of partitions with a leader. `is_first` says that nothing of the topic is archived yet."""
+        """The starts of partitions with a leader. `is_first` if nothing of the topic is archived."""
         found = self._configured(new, is_first=is_first) if self.start_from != "earliest" else {}
         whole = {each: start for each, start in new.log_starts.items() if each not in found}
         if whole and self.topic is not None:
@@ -65,7 +62,6 @@ class StartOffsets:
         return {**whole, **{each: start for each, start in found.items() if each in new.log_starts}}
 
     def _configured(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
-        """The starts that were decided, or are now, of partitions that don't begin with their log."""
         known, pending = self._remembered()
         if is_first and not known and not pending:
             return self._kept(
@@ -87,7 +83,7 @@ class StartOffsets:
         return {**decided, **self.remembered.decide(self.topic)}
 
     def _now(self, ends: Mapping[int, int]) -> dict[int, int]:
-        """What is meant now: where the logs end, or the first record at or after the time."""
+        """The current meaning: log ends, or the first record at or after the time."""
         if self.start_from == "earliest" or not ends:
             return {}
         if self.start_from == "latest":
@@ -96,10 +92,7 @@ class StartOffsets:
         return {each: min(offset, ends[each]) for each, offset in found.items()}
 
     def _late(self, epochs: Mapping[int, int], new: NewPartitions) -> dict[int, int]:
-        """What was meant when there was no leader: until the next one nothing was written after its epoch's end.
-
-        Where the leader can't tell, the log's start: rather too much is archived than too little.
-        """
+        """The meaning while no leader existed: the epoch's end, or the log start if unknown."""
         asked = {each: epoch for each, epoch in epochs.items() if epoch >= 0}
         answers = self.brokers.end_of_epoch(self.name, asked) if asked else {}
         ends = {

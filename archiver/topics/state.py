@@ -1,4 +1,4 @@
-"""How far topics are archived, and what stops them: the values that `archiver status` shows."""
+"""How far topics are archived, and what stops them: values of `archiver status`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,10 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatus:
-    """One partition. Offsets are those that come next: `archived_to` in the table, `staged_to` with uploaded files.
+    """Offsets are next ones: `archived_to` in the table, `staged_to` in files; None if never archived.
 
-    Both are None where it never was archived. `first_offset` is where it begins, if older records were retired.
-    `lag_records` are offsets, so at most so many records; `lag_seconds` is the age of the oldest of them by its
-    timestamp, None where nothing waits or it has none. `open_transactions` hold the last stable offset back.
-    `proves_epochs` is false if its leader's answers about epochs prove nothing. `problem` is why the job could not
-    continue with it.
+    `lag_records` is an upper bound, in offsets; `lag_seconds` is the oldest's age by timestamp. `open_transactions`
+    block the last stable offset.
     """
 
     partition: int
@@ -43,18 +40,11 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """A topic: its partitions by number, its files by state, lost offsets that were accepted; `problem` as a whole.
+    """The state of a topic. `problem` is of the topic as a whole.
 
-    `holds` is how many legal holds are in force. `holes` are archived rows that the table doesn't have, `gone` those
-    of which that is accepted, `altered` are ranges whose rows others changed or doubled. `uncompared_rows` is how many
-    rows others may have changed that aren't compared yet; changes before the snapshot `unseen_before` weren't looked
-    at. `recognition` says how well the schemas fitted the archived records, of which nobody counted `uncounted_rows`.
-    `doubts` are the parts whose schema is hardly right, unless the topic says that it doesn't matter. `erasures` are
-    the open ones, with what keeps them. `owner_remarks` say what the table's owner set against the archiver's settings,
-    `hidden_rows` which rows engines leave out by the table's partitions.
-    `consent` says that `expire = "auto"` retires nothing before somebody agrees, `waiting_change` that a schema change
-    waits for approval. `chores` has
-    every chore that ever ran.
+    `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines; nothing
+    before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`. `consent` blocks
+    `expire = "auto"`, `waiting_change` needs approval.
     """
 
     topic: str
@@ -81,22 +71,20 @@ class TopicStatus:
 
     @property
     def is_seen(self) -> bool:
-        """Whether something is known of the topic: its partitions, or what the registry has of it."""
         return bool(self.partitions or self.files)
 
     @property
     def lag_records(self) -> int | None:
-        """Offsets that wait. None if Kafka or the table did not answer."""
+        """Waiting offsets. None if Kafka or the table did not answer."""
         lags = [partition.lag_records for partition in self.partitions]
         return sum(filter(None, lags)) if lags and None not in lags else None
 
     @property
     def lag_seconds(self) -> float | None:
-        """The age of the oldest record that waits."""
         return max((each.lag_seconds for each in self.partitions if each.lag_seconds is not None), default=None)
 
     @property
     def problems(self) -> tuple[ContextError, ...]:
-        """Everything that keeps the job from going on, or from retiring."""
+        """Everything that stops archiving or retirement."""
         whole = tuple(error for error in (self.problem, self.consent, self.waiting_change) if error)
         return whole + tuple(partition.problem for partition in self.partitions if partition.problem)

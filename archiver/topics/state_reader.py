@@ -1,4 +1,4 @@
-"""Reads the state of topics from table, registry and brokers; archives nothing."""
+"""Read topic states from table, registry and brokers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NEXT_RUN: Final = (
 
 
 class StatusReader:
-    """Looks at topics of one cluster. What can be asked for all topics together is asked so."""
+    """Inspects topics of one cluster, with shared requests."""
 
     def __init__(
         self,
@@ -71,7 +71,6 @@ class StatusReader:
         self._cluster_id = brokers.cluster_id()
 
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
-        """The topics as they are now; what keeps from looking at one is its problem."""
         rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
         known = [rows[config.name] for config in configs if config.name in rows]
         overviews = self._registry.topics.overview(known)
@@ -117,14 +116,12 @@ class StatusReader:
     def _consents(
         self, configs: Sequence[TopicConfig], known: Sequence[TopicRow]
     ) -> dict[TopicRow, Mapping[str, RetentionConsent]]:
-        """The consents to limits of topics that are retired automatically."""
         names = {config.name for config in configs if config.expire == "auto" and config.retention_limits}
         rows = [row for row in known if row.topic in names]
         found = self._registry.consents.of_topics(rows) if rows else {}
         return {row: found[row.id] for row in rows}
 
     def _archive(self, asked: _Asked, catalog: TableCatalog) -> _Archive:
-        """What registry and table say of a topic. Called in threads of their own."""
         config, described, row, overview = asked.config, asked.described, asked.row, asked.overview
         if row is None:
             self._refuse_unknown_table(config, described, catalog)
@@ -145,13 +142,11 @@ class StatusReader:
         )
 
     def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
-        """The topic's table. RegistryBehind where it is not the one that the registry knows, or is gone."""
         table = identified(row, self._registry, lambda: catalog.load(row))
         self._registry.ledger.check_table(row, table)
         return table
 
     def _refuse_unknown_table(self, config: TopicConfig, described: TopicDescription, catalog: TableCatalog) -> None:
-        """RegistryBehind where the registry doesn't know the topic, and there is an archive of it."""
         row = TopicRow(
             id=0, cluster_id=self._cluster_id, topic=config.name, topic_id=described.topic_id, table=config.table
         )
@@ -171,7 +166,6 @@ class StatusReader:
             )
 
     def _logs(self, archives: Mapping[str, _Archive]) -> dict[str, _Logs]:
-        """Where the logs begin and end, asked after the archives. Topics that can't be asked so are left out."""
         wanted = {
             name: sorted(one.described.partitions.keys() - no_leaders(name, one.described.partitions, one.known).keys())
             for name, one in archives.items()
@@ -262,7 +256,7 @@ class StatusReader:
             return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats or FORMATS)
 
     def _oldest(self, topic: str, partition: int, offset: int) -> tuple[float | None, ContextError | None]:
-        """The age in seconds of the first batch from `offset` on, None if it has no time, and why it can't be read."""
+        """The age in seconds of the first batch from `offset` on (None without a time), or the error."""
         from archiver.kafka.sound_batches import is_readable
 
         log = PartitionFetcher(self._brokers, topic, None, partition)
@@ -295,8 +289,6 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Archive:
-    """What brokers, registry and table say of a topic, before its logs are asked."""
-
     config: TopicConfig
     described: TopicDescription
     row: TopicRow | None
@@ -308,17 +300,14 @@ class _Archive:
 
     @property
     def first_offsets(self) -> Mapping[int, int]:
-        """Where partitions begin of which older records were retired."""
         return self.found.table.first_offsets if self.found.table else {}
 
     @property
     def offsets(self) -> Mapping[int, PartitionOffset]:
-        """How far partitions are in the table."""
         return self.found.table.offsets if self.found.table else {}
 
     @property
     def known(self) -> dict[int, PartitionOffset]:
-        """How far partitions are archived or staged."""
         first = first_offsets(self.missing, self.offsets, self.overview.staged_ends)
         return furthest({**self.offsets, **first}, self.overview.staged_ends)
 
@@ -334,7 +323,6 @@ def _unseen(config: TopicConfig, error: ContextError) -> TopicStatus:
 
 
 def _problem(config: TopicConfig, found: TableCheck, behind: RegistryBehind | None) -> ContextError | None:
-    """What stops the topic goes before rows that other engines removed. They aren't known if the registry is behind."""
     if found.table is None or isinstance(found.error, RolledBack):
         return found.error
     try:

@@ -1,4 +1,4 @@
-"""Whether the table under a topic's name is the topic's: its identity is checked before anything else about it."""
+"""Check that the table under a topic's name is the topic's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> ArchiveTable | None:
-    """Load the topic's table. RegistryBehind if another table has its name."""
+    """Load the topic's table. Raises RegistryBehind if another table has its name."""
     try:
         return load()
     except NotOurTable as error:
@@ -25,9 +25,9 @@ def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTa
 
 
 def may_adopt(topic: TopicRow, error: NotOurTable, registry: Registry, journal: Journal) -> bool:
-    """Whether a table that the archiver didn't make may become the topic's, if it is empty and its columns fit.
+    """Whether a foreign table may be adopted if empty and fitting.
 
-    Only if nothing was ever committed for the topic: neither registry nor journal know of a table.
+    Only if neither registry nor journal ever had a commit of the topic.
     """
     is_unmarked = "archived_topic" not in error.context
     return is_unmarked and registry.topics.check_identity(topic, _uuid(error)) and not journal.knows(topic.table)

@@ -13,7 +13,6 @@ from schema_mapping.columns.evolution import Change
 
 
 def waits_error(topic: str, changes: Iterable[Change], *, what: str) -> SchemaChangeWaits:
-    """Return the error for work that can't continue before the change is approved."""
     columns = ", ".join(f"{change.column} ({change.kind})" for change in changes)
     command = f"archiver schema approve {shlex.quote(topic)}"
     return SchemaChangeWaits(
@@ -24,7 +23,6 @@ def waits_error(topic: str, changes: Iterable[Change], *, what: str) -> SchemaCh
 
 
 def waiting_error(config: TopicConfig, stored: Iterable[StoredChange]) -> SchemaChangeWaits | None:
-    """Return the error if one of the stored changes waits for approval. None if none waits."""
     waiting = next((change for change in stored if not change.is_approved), None)
     if waiting is None or config.on_schema_change == "apply":
         return None

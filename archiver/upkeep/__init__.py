@@ -1,8 +1,6 @@
-"""Repairs of an archive and its registry, one package or module for each command.
+"""Repairs of an archive and its registry.
 
-`compact`, `orphans`, `rebuild`, `reconcile`, `refill`, `repartition` and `reprocess` don't know each other; what they
-share is in the other modules. Upkeep never changes the offsets or bytes of archived records. `retire` and `erase` take
-records out of tables on purpose, which `holds` forbid; `removal` has what these two share.
+Upkeep never changes offsets or bytes of archived records. Only `retire` and `erase` remove records; `holds` forbid it.
 """
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""An archived topic for upkeep: its row in the registry and its table. Kafka is not asked."""
+"""An archived topic for upkeep: its registry row and its table. Makes no Kafka requests."""
 
 from __future__ import annotations
 
@@ -26,25 +26,22 @@ _DRY_RUN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedTopic:
-    """A topic with its loaded table."""
-
     config: TopicConfig
     topic: TopicRow
     table: ArchiveTable
 
     @property
     def objects(self) -> ObjectStore:
-        """The object store with the credentials that the catalog gave for the table."""
+        """With the credentials that the catalog vended for the table."""
         return ObjectStore.of_table(self.table.iceberg)
 
 
 def find_archived(
     config: Config, name: str, *, registry: Registry, catalog: TableCatalog, dry_run: bool = False
 ) -> ArchivedTopic:
-    """Find the topic's archive. NotArchived if there is none yet; subclasses of TableError and StorageError.
+    """Find the topic's archive; add ranges that a restored registry lacks (not in a dry run).
 
-    Ranges that the registry lacks since its database was restored from an older backup are added. RegistryBehind if it
-    knows another table, or if nothing says which ranges it lacks. A dry run writes nothing, so it raises that, too.
+    Raises NotArchived, TableError, StorageError, and RegistryBehind for another table or unknown missing ranges.
     """
     (known,) = known_topics(config, (name,), registry)
     table = catalog.load(known)
@@ -59,10 +56,7 @@ def find_archived(
 
 
 def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
-    """The rows of these topics. NotArchived where the registry lacks one.
-
-    Without `topics`: all topics that the registry knows and the configuration has.
-    """
+    """The rows of these topics, by default all that are both registered and configured. Raises NotArchived."""
     known = {(row.topic, row.table): row for row in registry.topics.every()}
     if not topics:
         return tuple(row for (name, table), row in known.items() if config.table_of(name) == table)
@@ -76,6 +70,6 @@ def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> t
 
 
 def not_archived(topic: str, table: str, *, known: Iterable[str] = ()) -> NotArchived:
-    """The error for a topic without an archive. `known` are the topics that have one."""
+    """The error for a topic without an archive. `known` are the archived topics."""
     near = near_topic(topic, known)
     return NotArchived(f"the topic is not archived yet: run `archiver archive` for it{near}", topic=topic, table=table)

@@ -1,7 +1,4 @@
-"""The question before records, files or offsets are removed, and who answers it.
-
-A job shows what it is about to remove in a `RemovalQuestion`. The command line answers by `--yes`, or asks.
-"""
+"""The question before records, files or offsets are removed, and its answer: `--yes` or a person."""
 
 from __future__ import annotations
 
@@ -11,11 +8,10 @@ from typing import Final, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalQuestion:
-    """What is about to be removed from a topic: records, files, and spans of offsets (partition, start, end).
+    """What is about to be removed. `spans` are (partition, start, end).
 
-    `verb` is what happens to them, such as "erase". `things` names what is none of these, such as "the user jane".
-    `facts` are lines to show before the question. `is_repeated` says that something changed while the last question
-    was answered.
+    `verb` is like "erase". `things` is anything without records, like "the user jane". `is_repeated` if something
+    changed since the last answer.
     """
 
     verb: str
@@ -31,25 +27,20 @@ class RemovalQuestion:
 
 
 class Consent(Protocol):
-    """Answers questions. With `asks` a person does: that takes time, so the job has to look again afterwards."""
+    """With `asks` a person answers: search again afterwards."""
 
     @property
-    def asks(self) -> bool:
-        """Whether a person is asked."""
+    def asks(self) -> bool: ...
 
-    def __call__(self, question: RemovalQuestion) -> bool:
-        """Return whether the removal may begin."""
+    def __call__(self, question: RemovalQuestion) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FixedConsent:
-    """The same answer to every question."""
-
     answer: bool
     asks: bool = False
 
     def __call__(self, question: RemovalQuestion) -> bool:
-        """Return the answer to any question."""
         del question
         return self.answer
 

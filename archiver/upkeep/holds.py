@@ -1,7 +1,6 @@
-"""`archiver hold`: place legal holds on records, list them, release them.
+"""`archiver hold`: place, list and release legal holds, which stop every removal.
 
-A hold stops every removal of the records that it covers: `expire`, `erase`, and the deletion of files that a removal
-took out before. What is retired or erased already doesn't come back by it, and is told.
+Records already retired or erased don't come back; the result reports these.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from catalog.registry.holds import removed_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A hold, with what it comes too late for.
+    """A placed hold, and what it came too late for.
 
-    `retired` are first offsets above its start, by partition. `erased` is how many of its offsets were erased before.
-    `in_doubt` are commits that may still take some of the records out of the table: their files stay in the store.
+    `retired` are first offsets above its start, `erased` counts offsets. Commits in `in_doubt` may still remove records
+    from the table; their files stay in the store.
     """
 
     topic: str
@@ -43,15 +42,11 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicHolds:
-    """The holds of a topic, that of its section among them."""
-
     topic: str
     holds: tuple[Hold, ...]
 
 
 class Holds:
-    """The legal holds of archived topics."""
-
     def __init__(self, config: Config) -> None:
         self._config = config
 
@@ -64,10 +59,10 @@ class Holds:
         partitions: Sequence[int] = (),
         reason: str = "",
     ) -> Placed:
-        """Place a hold. Start and end are offsets or times; a time means the first offset at or after it.
+        """Place a hold from start to end (offsets, or times: the first offset at or after).
 
-        Without either and without partitions it covers everything, also what comes later, in partitions of any number.
-        ConfigError where nothing lies between. Raises the leaves of RegistryError, TableError and StorageError.
+        Default: everything, present and future. Raises ConfigError if empty; RegistryError, TableError and
+        StorageError.
         """
         first, last = _point(start, "--from"), _point(end, "--to")
         with self._connected() as (registry, catalog):
@@ -82,7 +77,7 @@ class Holds:
                 asked=" ".join(part for part in (start and f"from {start}", end and f"to {end}") if part),
             )
             self._keep(archived, hold, registry)
-            table = catalog.reload(archived.table)  # after it is in force: what was removed before can be told
+            table = catalog.reload(archived.table)  # after it is in force, to report what was removed before
             return Placed(
                 topic=topic,
                 hold=hold,
@@ -101,7 +96,7 @@ class Holds:
             )
 
     def release(self, topic: str, hold_id: str, *, reason: str = "") -> Hold:
-        """Release a hold. One that is released already stays as it was. RegistryError where there is none."""
+        """Release a hold. Idempotent. Raises RegistryError if there is no such hold."""
         with self._connected() as (registry, catalog):
             archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
             known = registry.holds.named(archived.topic, hold_id)
@@ -112,7 +107,7 @@ class Holds:
             return hold
 
     def listed(self, topics: Sequence[str] = (), *, with_released: bool = False) -> tuple[TopicHolds, ...]:
-        """The holds of these topics, or of all that the registry knows and the configuration has."""
+        """The holds of these topics, by default of all that are registered and configured."""
         with Registry(self._config.registry.dsn) as registry:
             return tuple(
                 TopicHolds(
@@ -126,7 +121,7 @@ class Holds:
             )
 
     def _keep(self, archived: ArchivedTopic, hold: Hold, registry: Registry) -> None:
-        """Note a hold, or its release, in journal and audit trail; then it is in force, or isn't any more."""
+        """Write it to journal and audit trail before it takes effect."""
         journal = Journal.of(self._config).of_table(archived.table)
         journal.keep_hold(hold)
         spans = [[each.partition, each.start_offset, each.end_offset] for each in hold.spans]
@@ -142,7 +137,6 @@ class Holds:
         registry.holds.keep(archived.topic, hold)
 
     def _who(self) -> str:
-        """The name that the audit trail has for this process."""
         by = author(self._config.audit)
         return f"{by.principal} on {by.host}"
 
@@ -187,7 +181,7 @@ def _start(archive: TopicArchive, partition: int, point: Point) -> int:
 
 
 def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
-    """The end of a hold in a partition. None where the end isn't archived yet: what comes until then is held, too."""
+    """None if it isn't archived yet: records until then are held."""
     match point:
         case AtOffset(offset):
             return offset
@@ -198,10 +192,9 @@ def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
 
 
 def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) -> int | None:
-    """The offset after the last record that is older than the time: one from the future may lie before it.
+    """The offset after the last record older than the time: later timestamps may lie before it.
 
-    None where the newest record is older, or there is none: what comes until then is held, too. All records are read
-    for this. The archive's end says nothing here: offsets without a record may lie before it.
+    None if the newest record is older, or there is none. Reads all records.
     """
     end, is_newest_older = 0, True
     for records in archive.records(partition):
@@ -213,7 +206,7 @@ def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) 
 
 
 def _point(text: str | None, option: str) -> Point:
-    """A start or end. `latest` means nothing here: a hold without an end also covers what comes."""
+    """Parse a start or end. Raises ConfigError for `latest`: a hold without an end covers future records."""
     if text is None:
         return Earliest() if option == "--from" else Latest()
     point = parse_point(text)

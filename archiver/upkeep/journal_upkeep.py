@@ -1,7 +1,6 @@
-"""`archiver journal sum`: sum up old entries of journals and audit trails. Needs the journal's store alone (ADR 55).
+"""`archiver journal sum`: sum up old entries of journals and audit trails (ADR 55).
 
-Jobs do the same by themselves now and then. It may run beside them and beside another of its kind, and may be killed at
-any moment and run again.
+Needs only the journal's store. Safe beside jobs, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -25,10 +24,7 @@ LEAST: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSums:
-    """What was done to the journal of one table. `packed` are objects of its audit trail.
-
-    `error` is why not all was done.
-    """
+    """`packed` counts objects of the audit trail. `error` is why the work is incomplete."""
 
     table: str
     uuid: UUID
@@ -40,9 +36,9 @@ class TableSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumJournals:
-    """Sums up the journals of `topics`, or every journal below the configured root.
+    """Sum up journals, by default all below the configured root.
 
-    Entries younger than `older_than` seconds stay alone. A dry run reads, and changes nothing.
+    Entries younger than `older_than` seconds stay.
     """
 
     config: Config
@@ -51,7 +47,7 @@ class SumJournals:
     dry_run: bool = False
 
     def run(self, done: Callable[[TableSums], None]) -> bool:
-        """Go from journal to journal, and tell each. Whether all was done; the failure of one is in what is told."""
+        """Sum up each journal and report it to `done`. Return whether all succeeded."""
         journals = tuple(self._journals())
         succeeded = True
         for table, uuid, journal in journals:

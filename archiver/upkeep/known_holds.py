@@ -1,4 +1,4 @@
-"""The legal holds that are in force, for every job that removes records or files."""
+"""The active legal holds, for every job that removes records or files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from catalog.registry import Registry
 
 
 def holds_in_force(topic: TopicRow, journal: TableJournal, registry: Registry, *, recalls: bool) -> tuple[Hold, ...]:
-    """The active holds that journal or registry know: a database that was restored may have forgotten some.
+    """The active holds in journal or registry: a restored database may lack some.
 
-    With `recalls` the registry is told of these. Do that before records are removed: it refuses what holds are on.
-    Raises the leaves of StorageError and RegistryError.
+    `recalls` stores missing ones in the registry, before removals. Raises StorageError and RegistryError.
     """
     known = {each.id: each for each in registry.holds.load(topic)}
     for hold in journal.holds():

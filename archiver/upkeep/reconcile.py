@@ -1,8 +1,4 @@
-"""`archiver reconcile`: commit what was staged while the catalog could not be reached, and settle what was in doubt.
-
-It asks neither Kafka nor a schema registry: columns that the table lacks come from the ledger. `archiver archive` does
-the same at its start. This command is for when no job runs.
-"""
+"""`archiver reconcile`: commit staged ranges and settle commits in doubt, without Kafka and schema registry."""
 
 from __future__ import annotations
 
@@ -32,7 +28,7 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciledTopic:
-    """What became of a topic's staged ranges: how many landed, how many still wait, and everything that keeps them."""
+    """A topic's staged ranges: how many landed, how many wait, and the errors that keep them."""
 
     topic: str
     table: str
@@ -43,15 +39,11 @@ class ReconciledTopic:
 
     @property
     def error(self) -> ContextError | None:
-        """The first of the errors."""
         return self.errors[0] if self.errors else None
 
 
 def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTopic, ...]:
-    """Reconcile these topics, or all that the registry knows and the configuration has.
-
-    Raises failures that stop all topics. The failure of one topic is in its result, and the others go on.
-    """
+    """Raises failures that stop all topics. A topic's failure is in its result."""
     with ExitStack() as closing:
         registry = closing.enter_context(Registry(config.registry.dsn))
         catalog = closing.enter_context(TableCatalog(config.catalog))
@@ -60,7 +52,6 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
 
 
 def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaChange:
-    """The ledger's current columns, and those that rows of `versions` are written to."""
     newest = state.versions[-1]
     rows = (row_mapping_from_text(each.mapping) for each in state.versions if each.version in versions)
     written = frozenset[int]().union(*(row.column_ids for row in rows))
@@ -97,7 +88,6 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
 def _commit(
     topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog, landed: list[TranslatedRange]
 ) -> list[ContextError]:
-    """Commit what can be committed; return what keeps the rest."""
     table = catalog.load(topic)
     if table is None:
         if registry.files.pending(topic):

@@ -1,7 +1,4 @@
-"""Give a topic's table the partitioning that the configuration names. Files that exist keep theirs.
-
-A compaction moves them on request (`archiver.upkeep.compact`).
-"""
+"""Change a topic's table to the configured partitioning, for future files. A compaction moves old ones."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repartitioned:
-    """A table's partitioning before and after: transforms and field ids of their columns.
+    """Transforms and field ids before and after.
 
-    `was_changed` is false for a dry run, and where there was nothing to change, or others changed it meanwhile.
+    Not `was_changed` for a dry run, without a difference, or if another process changed it.
     """
 
     topic: str
@@ -39,11 +36,9 @@ class Repartitioned:
 
 
 def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Repartitioned:
-    """Change the table's partition spec for the files to come, in one commit of metadata alone.
+    """Change the partition spec in one metadata commit; staged ranges keep theirs.
 
-    Ranges that are staged keep the partitions that they were written for. The change is noted in the audit trail, after
-    a kill by the next run. Raises ConfigError where the table can't be partitioned as configured, and the leaves of
-    RegistryError and TableError.
+    Raises ConfigError if the table can't be partitioned so, RegistryError and TableError.
     """
     with Registry(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
         archived = find_archived(config, topic, registry=registry, catalog=catalog, dry_run=dry_run)
@@ -76,7 +71,6 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
 def _changed(
     table: ArchiveTable, wanted: Partitioning, catalog: TableCatalog, trail: AuditTrail
 ) -> tuple[ArchiveTable, bool]:
-    """The table with this partitioning, and whether it was us who gave it to it."""
     act = RepartitionedAct(commit_id=new_id(), before=_told(table), after=wanted.by)
 
     def intend(found: ArchiveTable) -> None:

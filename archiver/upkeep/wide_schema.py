@@ -1,7 +1,6 @@
-"""The columns of a rewritten file: those of a mapping, and all others that the old file had.
+"""The columns of a rewritten file: of a mapping and the old file, so that no cell is lost.
 
-So rows of several schema versions fit into one file and none loses a cell. Fields are matched by id, at any depth.
-If two types differ, the wider one is taken.
+Matched by id; the wider type wins.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ _WIDER = {
 
 
 def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
-    """The columns of both.
+    """The columns of both, with the mapping's names, else those of `names` (by id).
 
-    The mapping's columns keep their names. The others get those of `names` (by id), or keep their own. UpkeepError if a
-    column is a struct, map or list in one of them only.
+    Raises UpkeepError if a column is a struct, map or list in only one.
     """
     return pa.schema(_merged(mapping, file, names))
 

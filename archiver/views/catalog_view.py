@@ -1,4 +1,4 @@
-"""A topic's view in its Iceberg catalog: one view for Spark and Trino, with the SQL of both."""
+"""A topic's view in its Iceberg catalog, for Spark and Trino."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ READERS: Final = (Engine.SPARK, Engine.TRINO)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """A view that is in the catalog now, under `name`, and what that took."""
-
     name: Path
     view: View
     put: Put
@@ -51,10 +49,10 @@ def apply_view(
     name: str | None = None,
     trino_catalog: str | None = None,
 ) -> Applied:
-    """Put the view that `make` gives into the catalog, beside the table by default.
+    """Put the view that `make` returns into the catalog, by default beside the table.
 
-    `trino_catalog` is what Trino calls the catalog. `make` is called with the names that the view's columns have had.
-    Raises what `ViewCatalog` raises.
+    `make` gets the former names of the view's columns; `trino_catalog` is Trino's name of the catalog. Raises the
+    errors of `ViewCatalog`.
     """
     with ViewCatalog(catalog) as views:
         place = namespace or table[:-1]
@@ -65,7 +63,6 @@ def apply_view(
 
 
 def _definition(view: View, topic: str, trino_catalog: str) -> ViewDefinition:
-    """Spark looks for the table in the view's own catalog, whatever its name. Trino wants the name of the catalog."""
     spark, trino = (dialect_of(engine) for engine in READERS)
     return ViewDefinition(
         topic=topic,

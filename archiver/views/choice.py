@@ -1,4 +1,4 @@
-"""Which of a table's columns a view has, and in what form. A choice never changes a column's name."""
+"""The columns and byte forms of a view."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ from schema_mapping.superseded import Superseded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which columns a view has, and how it shows them.
+    """The columns of a view.
 
-    `wanted` and `excluded` are patterns for names, with `*` and `?`, case ignored. Without `wanted` a view has every
-    plain column, with `technical` the archiver's own too. `depth` is how many structs below key or value are
-    flattened; None means all.
+    `wanted` and `excluded` are name patterns with `*` and `?`, ignoring case. Without `wanted`: all plain columns, and
+    with `technical` the archiver's. `depth`: flattened structs below key or value; None: all.
     """
 
     wanted: tuple[str, ...] = ()
@@ -56,10 +55,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLeaves:
-    """A table's leaves, their names by field id, and the ids of those that a view has without being asked.
+    """A table's leaves, their names by field id, and the ids of the leaves in a view by default.
 
-    `names` has former columns too, whose names stay taken. Leaves with one name are merged: see `older`. `superseded`
-    are the older columns of fields whose type changed, by field id.
+    `names` includes former columns, whose names stay taken. `superseded` are the older columns of fields whose type
+    changed.
     """
 
     leaves: tuple[Leaf, ...]
@@ -78,10 +77,10 @@ class NamedLeaves:
         superseded: Mapping[int, Superseded] | None = None,
         merges: bool = False,
     ) -> Self:
-        """The leaves of `schema`, named by what the table had before. `given` names stay as they are.
+        """Name a schema's leaves by the table's history. `given` names stay as they are.
 
-        With `merges`, a column gets the name of the older column whose values can be cast to its type. A column that
-        was plain in one schema is plain in all: saved queries may use it.
+        With `merges`, a column shares the name of an older column that can be cast to its type. Plain columns stay
+        plain.
         """
         every = [leaves(each, depth) for each in (*history, schema)]
         plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
@@ -92,13 +91,12 @@ class NamedLeaves:
         return cls(leaves=every[-1], names=named, plain=plain, superseded=superseded or {})
 
     def older(self, leaf: Leaf) -> tuple[Leaf, ...]:
-        """The leaves whose values are merged into a leaf, the newest first: whole numbers that have its name."""
+        """Return the integer leaves merged into a leaf, newest first."""
         name = self.names[leaf.field_id]
         same = [number for number in self.leaves if self.names[number.field_id] == name and _holds(leaf, number)]
         return tuple(sorted(same, key=lambda number: -number.field_id))
 
     def remark(self, leaf: Leaf) -> str:
-        """Which column has the older or the newer rows of a leaf whose type changed. Empty for other leaves."""
         column = self.superseded.get(leaf.field_id)
         if column is not None and column.by in self.names:
             return f" (rows from before its type changed; newer rows: {self.names[column.by]})"
@@ -108,7 +106,6 @@ class NamedLeaves:
 
 
 def _holds(leaf: Leaf, other: Leaf) -> bool:
-    """Whether every value of `other`, a whole number, can be cast to the type of `leaf`."""
     match leaf.type:
         case StringType():
             return isinstance(other.type, IntegerType | LongType)
@@ -119,7 +116,6 @@ def _holds(leaf: Leaf, other: Leaf) -> bool:
 
 
 def _separated(found: Sequence[Leaf], named: Mapping[int, str]) -> dict[int, str]:
-    """Other names for leaves that have the name of a leaf that they can't be merged with."""
     groups: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in found:
         groups[named[leaf.field_id]].append(leaf)
@@ -133,7 +129,6 @@ def _separated(found: Sequence[Leaf], named: Mapping[int, str]) -> dict[int, str
 
 
 def merged_names(named: Mapping[int, str], superseded: Mapping[int, Superseded]) -> dict[int, str]:
-    """The names of newer columns, and of the older columns that are merged into them: the name of the oldest."""
     shared: dict[int, str] = {}
     for old, column in sorted(superseded.items()):
         if column.is_castable and old in named and column.by in named:
@@ -142,7 +137,6 @@ def merged_names(named: Mapping[int, str], superseded: Mapping[int, Superseded])
 
 
 def tombstone_column(schema: Schema) -> ViewColumn:
-    """The column that says whether a record's value is null."""
     inside = [leaf for leaf in leaves(schema) if leaf.root == names.VAL]
     collections = tuple(leaf.path for leaf in inside if isinstance(leaf.type, ListType | MapType))
     scalars = tuple(leaf.path for leaf in inside if leaf.path not in collections)
@@ -156,7 +150,6 @@ def tombstone_column(schema: Schema) -> ViewColumn:
 
 
 def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm) -> tuple[ViewColumn, ...]:
-    """Every column that a view of the table may have: in the table's order, with `tombstone` before those of Kafka."""
     flat_time = next((leaf.path for leaf in found.leaves if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID), None)
     columns: list[ViewColumn] = []
     merged = {older.field_id: leaf for leaf in found.leaves for older in found.older(leaf)}
@@ -180,7 +173,7 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
 
 
 def choose(columns: Sequence[ViewColumn], choice: Choice, plain: frozenset[int]) -> tuple[ViewColumn, ...]:
-    """The columns of a choice. Raises ConfigError for a pattern that matches none, and if none is left."""
+    """Return the chosen columns. Raises ConfigError for a pattern without matches, and if none is left."""
     if choice.wanted:
         chosen = _matching(columns, choice.wanted, "--columns")
     else:

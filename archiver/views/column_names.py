@@ -1,8 +1,7 @@
-"""The names of a view's columns: unique ignoring case, and the same for ever for each field id.
+"""The names of a view's columns: unique ignoring case, and permanent for each field id.
 
-A field has the name that its path had when the table first had it. Later renames don't change it, and no other field
-ever gets it. So the names are a function of the table's schemas, in their order: `given` by an earlier prefix of them
-they only grow. Of two fields that come at once the shallower one is named first, then the one that stands first.
+A field is named by its path when it first appeared, and no other field gets the name. Of fields that appear together,
+the shallower one is named first, then the earlier one.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ OWN: Final = frozenset(
 
 
 def column_names(history: Iterable[Sequence[Leaf]], given: Mapping[int, str] | None = None) -> dict[int, str]:
-    """The names by field id: the `given` ones as they are, then those of the leaves of each schema, oldest first."""
+    """Return the names by field id: the `given` ones, then new names for each schema, oldest first."""
     found = dict(given or {})
     taken = {*OWN, *(name.lower() for name in found.values())}
     for schema in history:
@@ -59,7 +58,6 @@ def column_names(history: Iterable[Sequence[Leaf]], given: Mapping[int, str] | N
 
 
 def _own_name(leaf: Leaf) -> str | None:
-    """The name of one of the archiver's own columns; None for fields of messages, and for columns of others."""
     if leaf.field_id == HEADERS_ID:
         return HEADERS
     if leaf.root == names.KAFKA:

@@ -1,4 +1,4 @@
-"""A view's columns as values: each with its name, what it is made of, and its type. Dialects write them as SQL."""
+"""A view's columns as values."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ Path: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A value as the table has it."""
-
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """Bytes in a form."""
-
     path: Path
     form: ByteForm
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderMap:
-    """The headers as a map from name to value in a form. Of equal names the last one counts."""
+    """Headers as a map. Of equal names the last one counts."""
 
     path: Path
     form: ByteForm
@@ -38,17 +34,12 @@ class HeaderMap:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A point in time, with its zone."""
-
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a struct is null.
-
-    `scalars` and `collections` (lists and maps) are all that is in it: engines that know no null structs ask them.
-    """
+    """`scalars` and `collections` are the contents, for engines without null structs."""
 
     path: Path
     scalars: tuple[Path, ...]
@@ -57,8 +48,6 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class MergedColumn:
-    """A value of a column, or else the value of an older column of another type, cast to `type`."""
-
     path: Path
     older: tuple[Path, ...]
     type: IcebergType
@@ -70,7 +59,7 @@ Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | MergedColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewColumn:
-    """A column of a view. `field_id` is that of the table's column; None where there is no single one."""
+    """A column of a view. `field_id` is None without a single source column."""
 
     name: str
     field_id: int | None

@@ -1,4 +1,4 @@
-"""What one may ask of views, by name: an engine, rows, a form of bytes. Light, since the command line loads it."""
+"""The options of views. Imports little, for the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Engine(StrEnum):
-    """An engine that views are written for."""
+    """An engine for which views are written."""
 
     SPARK = "spark"
     TRINO = "trino"
@@ -16,7 +16,7 @@ class Engine(StrEnum):
 
 
 class Rows(StrEnum):
-    """Which rows of the table a view has. The value ends the view's name."""
+    """The rows of a view. The value ends the view's name."""
 
     FLAT = "flat"
     LATEST = "latest"
@@ -24,10 +24,7 @@ class Rows(StrEnum):
 
 
 class ByteForm(StrEnum):
-    """How a view shows bytes: as they are, or as text.
-
-    UTF8 shows bytes that aren't UTF-8 as `0x` and their hex digits.
-    """
+    """The form of bytes. UTF8 shows invalid UTF-8 as `0x` and hex digits."""
 
     RAW = "raw"
     HEX = "hex"

@@ -1,7 +1,4 @@
-"""The columns of a table without its structs: each leaf with its path, and what kind of leaf it is.
-
-Lists and maps are leaves, whatever they hold. A struct is one where the depth ends.
-"""
+"""A table's columns without structs. Lists and maps are leaves; so is a struct at the depth limit."""
 
 from __future__ import annotations
 
@@ -18,11 +15,7 @@ _RAW_ONLY = frozenset({names.RAW})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A column that holds values: the names on its way, its field id, its type and its comment.
-
-    `is_plain` says whether a view shows it without being asked: a field, or a column of the archiver's own that may be
-    the only one with the data.
-    """
+    """A column that holds values. `is_plain`: a view shows it by default."""
 
     path: tuple[str, ...]
     field_id: int
@@ -32,17 +25,16 @@ class Leaf:
 
     @property
     def root(self) -> str:
-        """The top-level column that it is in."""
         return self.path[0]
 
     @property
     def is_technical(self) -> bool:
-        """Whether it is one of the archiver's own columns in a key or value, such as `__raw__`."""
+        """Whether it is a column of the archiver in a key or value, such as `__raw__`."""
         return self.root in (names.KEY, names.VAL) and self.path[-1] in names.RESERVED
 
 
 def leaves(schema: Schema, depth: int | None = None) -> tuple[Leaf, ...]:
-    """The table's leaves in its own order. `depth` is how many structs below key or value are flattened; None: all."""
+    """Return the table's leaves in order. `depth`: flattened structs below key or value; None: all."""
     return tuple(
         leaf
         for field in schema.fields

@@ -1,8 +1,8 @@
-"""A view of a topic's table: which rows it has, and which columns. Pure: made from the table's metadata.
+"""A view of a topic's table.
 
 - FLAT has every row: records, tombstones, and records that couldn't be decoded.
-- LATEST has the last record of each key, without the keys that a tombstone deleted and the records without a key.
-- ERRORS has the records that couldn't be decoded, and those whose bytes are kept beside the columns, with their bytes.
+- LATEST has the last record of each key, without deleted keys and records without a key.
+- ERRORS has records that couldn't be decoded, or whose bytes are kept beside the columns.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OF_ERRORS: Final = KAFKA | {KEY, KEY_ERROR, VALUE, VALUE_ERROR, HEADERS}
 class View:
     """A view: its rows and columns, and the table's path in its catalog.
 
-    `tombstone` says of a row whether its value is null. `not_null` are the columns of which at least one must have a
-    value in a row; empty for no such condition. `names` are the names of all columns that the table ever had, by id.
+    One of the columns `not_null` must have a value in a row. `names` are the names of all columns that the table ever
+    had, by id.
     """
 
     table: Path
@@ -43,7 +43,6 @@ class View:
 
     @property
     def default_name(self) -> str:
-        """The table's name with the rows' name."""
         return f"{self.table[-1]}_{self.rows}"
 
 
@@ -57,12 +56,11 @@ def view_of(
     by_present_names: bool = False,
     merge_changed: bool = False,
 ) -> View:
-    """The view of a table with this metadata.
+    """Return the view of a table.
 
-    `given` are names that a view has had. A view without such names has one column for a field whose type changed, if
-    old values can be cast to the new type; a view with names has it only with `merge_changed`. With `by_present_names`
-    columns have the names that they have in the table now, and nothing is remembered. Raises ConfigError if the choice
-    leaves no column, or for ERRORS if nothing is decoded.
+    `given` are the view's former names. Without them, or with `merge_changed`, a field whose type changed has one
+    column if old values can be cast to the new type. `by_present_names` uses the table's current names. Raises
+    ConfigError if the choice leaves no column, or for ERRORS if nothing is decoded.
     """
     choice = choice or Choice()
     schema = metadata.schema()
@@ -99,7 +97,6 @@ def view_of(
 
 
 def _signs_of_errors(schema: Schema, table: str) -> tuple[Path, ...]:
-    """The columns that have values in rows with errors. A raw key or value has none."""
     there = schema.column_names
     signs = [
         path

@@ -1,9 +1,4 @@
-"""Kafka's record batches (formats v0 to v2): decodes their bytes to Arrow columns and encodes columns to batches.
-
-No I/O.
-
-Names are imported at first use: reading a batch's header needs no Arrow.
-"""
+"""Kafka's record batches (v0 to v2) to Arrow columns and back. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of Kafka's APIs, for requests that the archiver answers."""
+"""The numbers of Kafka's APIs that the archiver answers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """An API of Kafka, by its number in request headers."""
-
     PRODUCE = 0
     FETCH = 1
     LIST_OFFSETS = 2
@@ -44,5 +42,4 @@ class ApiKey(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name in Kafka's documentation."""
         return "".join(word.capitalize() for word in self.name.split("_"))

@@ -1,7 +1,4 @@
-"""The columns of decoded records, and the arguments and results of decoding (docs/record-batches.md).
-
-A row of `RECORDS` is a record as in its batch: nothing is rounded, clamped or converted.
-"""
+"""The columns of decoded records (docs/record-batches.md), without conversions."""
 
 from __future__ import annotations
 
@@ -51,9 +48,9 @@ last offset, as its header has them. Formats v0 and v1 have no epochs, producers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeLimits:
-    """Limits of decoding, in bytes after decompression, together below 2 GiB (Arrow's 32-bit offsets).
+    """Bytes after decompression, together below 2 GiB (Arrow's 32-bit offsets).
 
-    Decoding stops after `chunk` bytes. A batch larger than `batch` is refused.
+    Decoding stops after `chunk`; a batch larger than `batch` is refused.
     """
 
     chunk: int = 32 << 20
@@ -66,10 +63,9 @@ class DecodeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndex:
-    """One element for each batch with rows in `DecodedBatches.records`, in offset order.
+    """An element for each batch with rows, by offset. Times are in ms, or `NO_TIME`.
 
-    Times are in ms, or `NO_TIME`. `append_timestamp` is set on log-append topics. `median_timestamp` is the lower
-    median of the producers' times. `bytes` is the batch's size on the wire.
+    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median.
     """
 
     base_offset: Int64Array
@@ -86,7 +82,7 @@ class BatchIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpochs:
-    """The start offsets of leader epochs, in rising order, also of batches without rows."""
+    """Ascending start offsets, also of batches without rows."""
 
     base_offset: Int64Array
     epoch: Int64Array
@@ -94,12 +90,10 @@ class LeaderEpochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatches:
-    """The decoded records of the offsets [start_offset, next_offset).
+    """The records of the offsets [start_offset, next_offset), which may lie after the requested ones.
 
-    Missing offsets were compacted away, aborted, or control records. Batches are whole, so both bounds may lie after
-    the requested ones. `complete`: the range has ended. `consumed` bytes of the input were used: if
-    `DecodeLimits.chunk` stopped decoding, decode the rest with `open_transactions` as its aborted list. `epochs` come
-    from all batches that were read, with or without rows. `error`: the next batch is known to be corrupt.
+    `DecodeLimits.chunk` may stop decoding after `consumed` bytes: decode the rest with `open_transactions` as aborted
+    list. `error`: the next batch is corrupt.
     """
 
     records: pa.RecordBatch

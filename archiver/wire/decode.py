@@ -1,7 +1,4 @@
-"""Decodes Fetch responses to columns.
-
-A range owns the batches whose base offset lies in it, so neighbouring ranges never share a record.
-"""
+"""Decodes Fetch responses. A range owns the batches whose base offset lies in it."""
 
 from __future__ import annotations
 
@@ -33,12 +30,10 @@ def decode_batches(
     limits: DecodeLimits = _DEFAULT_LIMITS,
     keep_sound: bool = False,
 ) -> DecodedBatches:
-    """Decode the batches of a Fetch response that the range [start_offset, end_offset) owns.
+    """Decode the batches that the range [start_offset, end_offset) owns.
 
-    `aborted` is the response's list. `cut_head` also reads the records from `start_offset` on of a batch that starts
-    earlier. Raises `CorruptBatch` with the base offset if a batch doesn't match its checksum, contradicts itself, or is
-    larger than `limits.batch` decompressed. With `keep_sound`, the batches before that one are returned with the error,
-    if there are any.
+    `cut_head` also reads the rest of a batch that starts earlier. Raises `CorruptBatch` with the base offset if a batch
+    is invalid or exceeds `limits.batch`; `keep_sound` returns earlier batches with it.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)
@@ -85,7 +80,7 @@ def decode_batches(
 
 
 class _Unsound(Exception):
-    """A batch can't be read. The first `sound` batches before it can."""
+    """The first `sound` batches can be read, the next can't."""
 
     def __init__(self, error: CorruptBatch, sound: int) -> None:
         super().__init__(error, sound)
@@ -94,9 +89,9 @@ class _Unsound(Exception):
 
 
 def _before(scan: FoundBatches) -> npt.NDArray[Any]:
-    """The batches that are surely right if a later one isn't.
+    """Return batches that are surely right.
 
-    No checksum covers the offset of a batch. If offsets don't rise from one batch to the next, either may be wrong.
+    No checksum covers base offsets: if they don't rise, either batch may be wrong.
     """
     error, headers = scan.error, scan.headers
     if error is None or not len(headers) or error.context["base_offset"] > headers["last_offset"][-1]:
@@ -105,7 +100,6 @@ def _before(scan: FoundBatches) -> npt.NDArray[Any]:
 
 
 def leader_epochs(headers: npt.NDArray[Any]) -> LeaderEpochs:
-    """Find the start offsets of leader epochs in batch headers."""
     epochs = headers["leader_epoch"].astype(np.int64)
     begins = np.flatnonzero(np.diff(np.maximum.accumulate(epochs), prepend=-1) > 0)
     return LeaderEpochs(base_offset=headers["base_offset"][begins], epoch=epochs[begins])

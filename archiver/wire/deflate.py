@@ -1,4 +1,4 @@
-"""Compresses the records of a batch, framed as by Java's clients, so that every client can read them."""
+"""Compresses a batch's records, framed as by Java's clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _XERIAL_BLOCK: Final = 32 << 10
 
 
 class _Compressors(threading.local):
-    """A compressor per thread: making one for each batch takes an eighth of the batch's time."""
+    """A new compressor costs an eighth of a batch's time."""
 
     def __init__(self) -> None:
         self.zstd = zstandard.ZstdCompressor(compression_params=_ZSTD)
@@ -45,17 +45,13 @@ _COMPRESSORS: Final = _Compressors()
 
 
 class Zstd:
-    """Compresses similar batches with the zstd settings that are quicker to read, if that costs few more bytes.
-
-    Samples some batches with both settings. Not thread-safe.
-    """
+    """Uses zstd settings for quick reading, if samples stay small. Not thread-safe."""
 
     def __init__(self) -> None:
         self._batches = 0
         self._is_quick = False
 
     def compress(self, records: memoryview) -> bytes:
-        """Compress the records of the next batch to one frame."""
         is_tried = self._batches % _TRIED_EACH == 0
         self._batches += 1
         if not is_tried:
@@ -66,10 +62,7 @@ class Zstd:
 
 
 def deflate(codec: Codec, records: memoryview, zstd: Zstd | None = None) -> bytes:
-    """Compress the records of a batch, at the default level of Kafka's clients.
-
-    zstd is compressed at its fast level, or by `zstd`.
-    """
+    """Compress at the default level of Kafka's clients."""
     match codec:
         case Codec.NONE:
             return bytes(records)

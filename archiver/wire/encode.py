@@ -1,4 +1,4 @@
-"""Encodes record columns to record batches of format v2, as a consumer would have received them.
+"""Encodes columns to batches of format v2.
 
 An uncompressed batch with all its rows has the original bytes and checksum.
 """
@@ -31,10 +31,7 @@ Compression = Literal["original"] | Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatches:
-    """Encoded batches, one after the other in `data`.
-
-    Batch `i` lies in `data` from `position[i]` up to `position[i + 1]`.
-    """
+    """Batch `i` lies in `data` from `position[i]` up to `position[i + 1]`."""
 
     data: memoryview
     base_offset: Int64Array
@@ -45,16 +42,14 @@ class EncodedBatches:
         return len(self.base_offset)
 
     def batch(self, index: int) -> memoryview:
-        """The bytes of one batch."""
         return self.data[int(self.position[index]) : int(self.position[index + 1])]
 
 
 class BatchEncoder:
-    """Encodes whole batches: measures all of them once, then writes a few at a time.
+    """Encodes whole batches: measures all, then writes a few at a time.
 
-    Neighbouring rows with the same `batch_start` are one batch. `compression` is "original" (each batch's codec) or one
-    codec for all. Encoders of a stream share `zstd`. Raises `UnencodableBatch` with the base offset for invalid batches
-    and those above 2 GiB, and ValueError for other columns than `RECORDS`.
+    Neighbouring rows with equal `batch_start` are one batch. Raises `UnencodableBatch` with the base offset for invalid
+    batches and those above 2 GiB, and ValueError for other columns than `RECORDS`.
     """
 
     def __init__(
@@ -72,12 +67,11 @@ class BatchEncoder:
 
     @property
     def sizes(self) -> Int64Array:
-        """The bytes of each batch before compression."""
         sizes: Int64Array = self._headers["size"]
         return sizes
 
     def write(self, first: int, end: int) -> EncodedBatches:
-        """Encode the batches from `first` up to `end`, exclusive."""
+        """Encode the batches up to `end`, exclusive."""
         headers = self._headers[first:end]
         plain = self._writer.write(first, end)
         codecs = headers["attributes"] & attributes.CODEC
@@ -95,7 +89,7 @@ class BatchEncoder:
 
 
 def encode_batches(records: pa.RecordBatch, *, compression: Compression = "original") -> EncodedBatches:
-    """Encode all batches at once. Raises as `BatchEncoder` does."""
+    """Raises as `BatchEncoder` does."""
     encoder = BatchEncoder(records, compression=compression)
     return encoder.write(0, len(encoder))
 

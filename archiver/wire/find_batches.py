@@ -1,7 +1,4 @@
-"""Finds the batches in the bytes of a fetch by their headers.
-
-Only compressed message sets (v0 and v1) are opened, for their first offset.
-"""
+"""Finds batches by their headers."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ from archiver.wire.wrapper import inflate_wrapper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBatches:
-    """The headers (`batch_header.HEADER`) of whole batches below the end offset.
-
-    `error` is raised after reading them.
-    """
+    """`error` must be raised after the batches."""
 
     headers: npt.NDArray[Any]
     next_range_seen: bool
@@ -31,7 +25,7 @@ class FoundBatches:
 
 
 def find_batches(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> FoundBatches:
-    """Find the batches that begin below `end_offset`, without a truncated last one."""
+    """Omit a truncated last batch. The `error` comes after the batches."""
     walk = Walk(data, end_offset)
     error = None
     try:

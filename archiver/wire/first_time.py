@@ -1,4 +1,4 @@
-"""Reads the time of a batch's first record from the batch's header."""
+"""Reads the time of a batch's first record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIMES_AT: Final = 27
 
 
 def first_time(data: bytes) -> int | None:
-    """Return the first record's time (ms); None if it has none or the format isn't v2."""
+    """Return ms; None without a time, or if the format isn't v2."""
     if len(data) < _TIMES_AT + _TIMES.size or data[_MAGIC_AT] != 2:  # noqa: PLR2004 - record batches, not messages
         return None
     (flags,) = struct.unpack_from(">h", data, _ATTRIBUTES_AT)

@@ -1,4 +1,4 @@
-"""Makes a batch that covers offsets without records, so that a consumer can step over them."""
+"""A batch for offsets without records."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ _RECORD: Final = bytes((2 * len(_COMMIT),)) + _COMMIT
 
 
 def gap_batch(first: int, last: int) -> memoryview:
-    """Make a control batch for the offsets from `first` to `last`, inclusive.
+    """Cover the offsets from `first` to `last`, inclusive.
 
-    Raises ValueError for more than `MOST_OFFSETS`.
-
-    It looks like a commit marker without a producer. librdkafka takes an empty batch for one that didn't fit into the
-    response.
+    It looks like a commit marker: librdkafka misreads empty batches. Raises ValueError for more than `MOST_OFFSETS`.
     """
     if not 0 <= first <= last < first + MOST_OFFSETS:
         raise ValueError(f"no batch reaches from offset {first} to {last}")

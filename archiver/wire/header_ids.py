@@ -1,7 +1,4 @@
-"""Schema ids in record headers, as Confluent's header serializers write them.
-
-The header's value is what an envelope would be: magic byte, id or GUID, and the format's part.
-"""
+"""Schema ids in record headers, as by Confluent's serializers: a header's value is an envelope."""
 
 from __future__ import annotations
 
@@ -21,17 +18,14 @@ VALUE_HEADER: Final = b"__value_schema_id"
 
 @dataclass(frozen=True, slots=True)
 class HeaderIds:
-    """The records with a schema id in their headers, and the header of each."""
-
     rows: Int64Array
     values: pa.BinaryArray
 
 
 def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
-    """Return the headers with this name. None if no record has one.
+    """Return headers by name; None if no record has one.
 
-    As in Confluent's Java client, the last of several counts, and a null counts as none. `headers` are lists of structs
-    with the binary fields `key` and `value`.
+    As in Confluent's Java client, the last one counts, and null counts as none.
     """
     offsets = headers.offsets.to_numpy()
     entries = headers.values.slice(offsets[0], offsets[-1] - offsets[0])
@@ -61,7 +55,6 @@ def _places_of(keys: pa.BinaryArray, name: bytes) -> Int64Array:
 
 
 def has_header_id(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
-    """Whether each record's headers have a schema id."""
     has_id = np.zeros(len(headers), dtype=bool)
     named = header_ids(headers, name)
     if named is not None:

@@ -1,7 +1,4 @@
-"""Decompresses the records of a batch into one scratch buffer, which is reused and bounded by a limit.
-
-Reads all codecs of the protocol: gzip, snappy (bare, and framed by Java), lz4 and zstd (only in v2).
-"""
+"""Decompresses batches into one bounded scratch buffer."""
 
 from __future__ import annotations
 
@@ -26,8 +23,7 @@ _MAX_SNAPPY_RATIO: Final = 22
 """Snappy's densest element encodes 64 bytes in 3. A stream that claims a higher ratio is corrupt."""
 
 
-class InflateError(Exception):
-    """The payload isn't a valid stream of its codec, or is larger than the limit when decompressed."""
+class InflateError(Exception): ...
 
 
 def _whole(payload: memoryview, _limit: int) -> int:
@@ -35,7 +31,7 @@ def _whole(payload: memoryview, _limit: int) -> int:
 
 
 class Inflater:
-    """Decompresses payloads one by one. A result is valid until the next call."""
+    """A result is valid until the next call."""
 
     __slots__ = ("_limit", "_scratch")
 
@@ -44,7 +40,7 @@ class Inflater:
         self._scratch = _untouched(min(_FIRST_SCRATCH, limit))
 
     def inflate(self, codec: int, payload: memoryview, *, magic: int = 2) -> memoryview:
-        """Decompress the payload of a batch of format `magic` to at most `limit` bytes. Raises `InflateError`."""
+        """Decompress at most `limit` bytes. Raises `InflateError`, also for more."""
         match codec:
             case Codec.NONE:
                 return payload
@@ -114,7 +110,7 @@ def _untouched(size: int) -> memoryview:
 
 
 def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
-    """The bare snappy blocks of Java's streams. A truncated length at the end is ignored."""
+    """Yield bare snappy blocks. A truncated length at the end is ignored."""
     at = _XERIAL_HEADER
     if len(payload) < at:
         raise InflateError("snappy frame header is cut off")

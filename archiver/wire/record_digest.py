@@ -1,7 +1,4 @@
-"""The digest of records as a consumer sees them, before archiving or after replay (docs/digest.md).
-
-It doesn't depend on order or batches.
-"""
+"""The digest of records, independent of order (docs/digest.md)."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ _SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDigest:
-    """The sum of the records' hashes, modulo 2^128. Digests of disjoint sets of records add up.
+    """A sum modulo 2^128: digests of disjoint sets add up.
 
-    `largest` is the most bytes that one of the records takes in a batch. It is None if it isn't known.
+    `largest` is a record's most bytes in a batch. None if unknown.
     """
 
     total: int = 0
@@ -32,7 +29,7 @@ class RecordDigest:
 
     @classmethod
     def of_fetched(cls, records: pa.RecordBatch, *, partition: int) -> Self:
-        """The digest of records of one partition in the columns of `archiver.wire.RECORDS`."""
+        """`records` have the columns of `archiver.wire.RECORDS`."""
         types = records.column("timestamp_type")
         is_append = pc.equal(types, _LOG_APPEND_TIME)
         return cls(
@@ -48,7 +45,7 @@ class RecordDigest:
 
     @classmethod
     def of_seen(cls, records: pa.RecordBatch) -> Self:
-        """The digest of records in the columns of `archiver.archive.records.RECORDS`; other columns don't matter."""
+        """`records` have the columns of `archiver.archive.records.RECORDS` and more."""
         total = sum_of_hashes(*(records.column(name) for name in _SEEN))
         return cls(total=total, largest=int(sizes_of(records).max()) if records.num_rows else 0)
 
@@ -60,5 +57,5 @@ class RecordDigest:
 
     @property
     def text(self) -> str:
-        """The digest as 32 hexadecimal digits, as in footers and the registry."""
+        """32 hexadecimal digits, as in footers and the registry."""
         return digest_text(self.total)

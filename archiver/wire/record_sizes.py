@@ -1,4 +1,4 @@
-"""How many bytes records take in a batch, before it is compressed."""
+"""The most bytes of records in an uncompressed batch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _HEADER_BYTES: Final = 10
 
 
 def sizes_of(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Return for each record the most bytes that it takes in a batch before compression."""
     sizes = np.full(records.num_rows, _RECORD_BYTES, np.int64)
     for name in ("key", "value"):
         sizes += _lengths(records.column(name))

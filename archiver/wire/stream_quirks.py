@@ -1,7 +1,6 @@
-"""Compressed streams that Kafka's Java client reads and other decoders refuse.
+"""Compressed streams that only Java's client reads.
 
-Bytes after the end of a gzip or lz4 stream, and the wrong header checksum in lz4 frames of format v0 (KAFKA-3160),
-which covers the magic number.
+Bytes after a gzip or lz4 stream, and wrong header checksums in lz4 frames of v0 (KAFKA-3160).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _XXH_MASK: Final = 0xFFFFFFFF
 
 
 def gzip_end(payload: memoryview, limit: int) -> int:
-    """The end of the last whole gzip member. 0 if there is none within `limit` decompressed bytes."""
+    """Return the end of the last whole gzip member within `limit` unpacked bytes, or 0."""
     end = 0
     while end < len(payload):
         size, room = _member(payload[end:], limit)
@@ -56,7 +55,7 @@ def _member(payload: memoryview, limit: int) -> tuple[int, int]:
 
 
 def lz4_end(payload: memoryview, _limit: int) -> int:
-    """The end of the lz4 frame at the start of `payload`. 0 if there is no whole frame."""
+    """Return 0 if there is no whole frame."""
     if len(payload) <= _LZ4_FLAGS_AT or payload[: len(_LZ4_MAGIC)].tobytes() != _LZ4_MAGIC:
         return 0
     flags = payload[_LZ4_FLAGS_AT]
@@ -72,7 +71,6 @@ def lz4_end(payload: memoryview, _limit: int) -> int:
 
 
 def with_header_checksum(frame: memoryview) -> memoryview:
-    """The lz4 frame with the right header checksum. Unchanged if the header is cut off."""
     if len(frame) <= _LZ4_FLAGS_AT:
         return frame
     end = _LZ4_FLAGS_AT + 2
@@ -86,7 +84,6 @@ def with_header_checksum(frame: memoryview) -> memoryview:
 
 
 def xxh32(octets: bytes) -> int:
-    """The hash XXH32, with seed 0, of fewer than 16 bytes."""
     state = (_XXH_PRIMES[4] + len(octets)) & _XXH_MASK
     words = len(octets) // _WORD * _WORD
     for at in range(0, words, _WORD):

@@ -1,7 +1,4 @@
-"""Finds the batches of aborted transactions in a Fetch response, by the rules of Kafka's consumers.
-
-A producer's batches are aborted from the first offset of its aborted transaction up to its abort marker.
-"""
+"""Finds batches of aborted transactions, by the rules of Kafka's consumers."""
 
 from __future__ import annotations
 
@@ -12,15 +9,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortedTransaction:
-    """A transaction that a Fetch response lists as aborted: its producer and first offset."""
+    """A transaction that a Fetch response lists as aborted."""
 
     producer_id: int
     first_offset: int
 
 
 class AbortedTransactions:
-    """Follows the batches of a response in offset order."""
-
     __slots__ = ("_ahead", "_open")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
@@ -37,13 +32,12 @@ class AbortedTransactions:
             self._open[transaction.producer_id] = transaction
 
     def includes(self, producer_id: int) -> bool:
-        """Whether the current transactional batch of this producer is aborted."""
+        """Whether the producer's current transactional batch is aborted."""
         return producer_id in self._open
 
     def end(self, producer_id: int) -> None:
-        """End the producer's aborted transaction at its abort marker."""
         self._open.pop(producer_id, None)
 
     def remaining(self) -> tuple[AbortedTransaction, ...]:
-        """The transactions whose abort marker is still to come. Pass them to the next decoding."""
+        """Return transactions without their abort marker, for the next decoding."""
         return (*self._open.values(), *self._ahead)

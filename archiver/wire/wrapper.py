@@ -1,4 +1,4 @@
-"""Opens wrappers: messages of the formats v0 and v1 whose value is a compressed message set."""
+"""Opens compressed message sets (v0 and v1)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 def inflate_wrapper(inflater: Inflater, message: npt.NDArray[np.uint8], header: Any) -> memoryview:
-    """Decompress the message set in `message`. The result is valid until the inflater's next use.
-
-    Raises `CorruptBatch` if the message doesn't match its checksum or has no valid set.
-    """
+    """Decompress a message set, until the inflater's next use. Raises `CorruptBatch`."""
     magic, codec = int(header["magic"]), int(header["attributes"]) & attributes.CODEC
     where = {"base_offset": int(header["base_offset"]), "position": int(header["position"])}
     if zlib.crc32(message.data[MESSAGE_CHECKSUM_START:]) != header["crc"]:
@@ -44,7 +41,6 @@ def _value(message: memoryview, magic: int) -> memoryview:
 
 
 def _after(message: memoryview, at: int) -> int:
-    """The end of the byte string whose length is at `at`. A negative length means null."""
     if len(message) - at < _LENGTH.size:
         raise InflateError("a length is cut off")
     (length,) = _LENGTH.unpack_from(message, at)

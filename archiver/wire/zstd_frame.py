@@ -1,7 +1,4 @@
-"""Decompresses a batch that is one whole zstd frame, with a decompressor kept per thread.
-
-Making a decompressor costs more than decompressing a small batch.
-"""
+"""Decompresses single zstd frames, with a decompressor per thread."""
 
 from __future__ import annotations
 
@@ -31,12 +28,12 @@ _DECOMPRESSORS: Final = _Decompressors()
 
 
 def inflate_frame(payload: memoryview, scratch: memoryview) -> memoryview | None:
-    """Decompress the payload into `scratch`. None if it isn't one good frame, or may need more room."""
+    """Return None if it isn't one good frame, or may need more room."""
     try:
         if not _is_one_frame(payload):
             return None
         size = _DECOMPRESSORS.zstd.stream_reader(payload).readinto(scratch)
-        stated = zstandard.frame_content_size(payload)  # the decompressor passes over it where the last block is empty
+        stated = zstandard.frame_content_size(payload)  # the decompressor skips it if the last block is empty
     except zstandard.ZstdError:
         return None
     return scratch[:size] if size < len(scratch) and stated in (_NOT_STATED, size) else None

@@ -1,1 +1,1 @@
-"""The sides of bench/archive.py. Each archives the same topic in its own process."""
+"""The sides of bench/archive.py, each in a separate process."""

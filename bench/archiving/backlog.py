@@ -1,4 +1,4 @@
-"""Fills a topic of one partition with the same batches of orders again and again: gigabytes in a minute."""
+"""Fills a topic of one partition with repeated batches of orders."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ WITHOUT_TOPIC_IDS = 12
 
 
 def batches(codec: Codec) -> tuple[bytes, ...]:
-    """Make the orders into batches of 1 MB before compression, as producers send them, from offset 0."""
     encoded = encode_batches(one_partition(DIFFERENT * PARTITIONS), compression=codec)
     return tuple(bytes(8) + bytes(encoded.batch(index)[8:]) for index in range(len(encoded)))
 
 
 def fill(bootstrap: str, topic: str, parts: tuple[bytes, ...], size: int) -> int:
-    """Create the topic, append batches until its log has `size` bytes, and return the number of records."""
     create_topic(bootstrap, topic, 1)
     records = 0
     with BrokerClient({"bootstrap.servers": bootstrap}) as client:

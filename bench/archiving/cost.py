@@ -1,4 +1,4 @@
-"""Measures the CPU seconds (user and system) of a process and all processes that it started, ended ones included."""
+"""CPU seconds (user and system) of a process and all its descendants, ended ones included."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _STARTED_BY: Final = {DRIVER: JVM, JVM: WORKERS, WORKERS: WORKERS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The cost of one turn of one side. `split` has the CPU seconds by kind of process."""
-
     cpu_seconds: float
     wall_seconds: float
     records: int
@@ -32,8 +30,6 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A process as it was seen: its own CPU seconds, and those of children that ended and that it waited for."""
-
     kind: str
     parent: Key | None
     own: float
@@ -41,7 +37,6 @@ class Seen:
 
 
 def measured(turn: Callable[[], int]) -> Cost:
-    """Measure the cost of a turn. The turn returns how many records it archived."""
     before, wall = family(), time.perf_counter()
     records = turn()
     wall = time.perf_counter() - wall
@@ -50,7 +45,6 @@ def measured(turn: Callable[[], int]) -> Cost:
 
 
 def family() -> dict[Key, Seen]:
-    """This process (`driver`) and its descendants as they are now."""
     this = psutil.Process()
     alive = {each.pid: each for each in (this, *this.children(recursive=True))}
     found: dict[Key, Seen] = {}
@@ -69,9 +63,9 @@ def family() -> dict[Key, Seen]:
 
 
 def spent(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[str, float]:
-    """The CPU seconds between two looks, by kind.
+    """Return the CPU seconds between two measurements, by kind.
 
-    What a process spent that has ended is with the next ancestor that goes on, unless nobody waited for it.
+    An ended process's time is counted with its next living ancestor, unless no process waited for it.
     """
     seconds: Counter[str] = Counter({DRIVER: 0.0, JVM: 0.0, WORKERS: 0.0})
     known: Counter[Key] = Counter()
@@ -89,7 +83,6 @@ def spent(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[str, fl
 
 
 def _heir(key: Key, before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Key | None:
-    """The next ancestor of an ended process that goes on."""
     parent = before[key].parent
     while parent is not None and parent not in after:
         parent = before[parent].parent if parent in before else None

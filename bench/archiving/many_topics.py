@@ -27,8 +27,6 @@ from archiving.side import SLOTS
 
 
 def runs_of(job: ArchiveJob) -> Callable[[], int]:
-    """The function that runs the job once, and returns how many records it archived."""
-
     def archive() -> int:
         report = job.run_once()
         if not report.succeeded:
@@ -39,8 +37,6 @@ def runs_of(job: ArchiveJob) -> Callable[[], int]:
 
 
 def profiled(turn: Callable[[], int]) -> Callable[[], int]:
-    """The same turn, which prints what its time went to."""
-
     def run() -> int:
         profiler = cProfile.Profile()
         try:
@@ -52,7 +48,6 @@ def profiled(turn: Callable[[], int]) -> Callable[[], int]:
 
 
 def main() -> None:
-    """Answer each line with what its run cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--in-process", action="store_true")
     parser.add_argument("--profile", action="store_true")

@@ -1,4 +1,4 @@
-"""The fastest that we could build in one process: confluent-kafka, ptars (Rust), pyarrow; a local file, no commit."""
+"""The fastest single process: confluent-kafka, ptars (Rust), pyarrow; a local file, no commit."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ FETCHING = {
 
 
 class OneProcess(Side):
-    """A loop over `consume`, which a C library fills. Values are decoded a batch at a time.
-
-    It writes the same as ours for each record: key, value columns, headers, partition, offset and timestamp. Without
-    `headers` it leaves headers out, which saves it a Python list for each record.
-    """
+    """A loop over `consume`, which writes the archiver's columns, with or without `headers`."""
 
     def __init__(self, setting: Setting, *, headers: bool = True) -> None:
         super().__init__(setting)
@@ -37,7 +33,6 @@ class OneProcess(Side):
         )
 
     def archive(self, topic: str) -> int:
-        """Write the topic to a file."""
         servers = {"bootstrap.servers": self.setting.endpoints.bootstrap_servers, "group.id": "bench"}
         consumer = Consumer({**servers, **FETCHING})
         partitions = consumer.list_topics(topic, 30).topics[topic].partitions

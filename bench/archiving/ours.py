@@ -1,4 +1,4 @@
-"""The archiver itself: decodes to columns, tracks exactness, takes digests, uploads files and commits them."""
+"""The archiver."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from tests.support.servers.stack import Stack
 
 
 class Ours(Side):
-    """A Spark session. Each turn has its own configuration, table and registry."""
-
     name = "archiver"
 
     def __init__(self, setting: Setting) -> None:
@@ -30,7 +28,6 @@ class Ours(Side):
         self._last: JobReport | None = None
 
     def archive(self, topic: str) -> int:
-        """Archive the topic with one run of the job."""
         self._engine.seconds.clear()
         value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(self._descriptors)}
         config = load_config(self._stack.config({topic: {"value": value}}))
@@ -41,7 +38,6 @@ class Ours(Side):
         return report.records
 
     def notes(self) -> dict[str, object]:
-        """Return what the job reports of its last run."""
         if self._last is None:
             return {}
         metrics = self._last.topics[0].metrics
@@ -49,5 +45,4 @@ class Ours(Side):
         return {name: round(getattr(metrics, name), 2) for name in names}
 
     def profile(self) -> dict[str, float]:
-        """Return the CPU seconds of its tasks, by stage."""
         return dict(self._engine.seconds)

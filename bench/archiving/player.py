@@ -1,4 +1,4 @@
-"""A process that takes turns with others, each with the code of its own checkout."""
+"""A process that takes turns with others, with the code of its checkout."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ HERE = BENCH.parent
 
 
 def answer(found: dict[str, Any]) -> None:
-    """Send an answer to the process that started this one."""
     sys.stdout.write(f"\n{MARK}{json.dumps(found)}\n")
     sys.stdout.flush()
 
 
 class Player:
-    """A process that works once for each line it is given, and answers each with a line of JSON.
+    """Works once for each line on its input, and answers with JSON.
 
-    Its modules are those of `checkout`. `bench` is the folder of the modules it measures with. Its first answer, once
-    it is ready, is `began`.
+    Its modules are those of `checkout`, and `bench` is the folder of its benchmarks. Its first answer is `began`.
     """
 
     def __init__(self, command: Sequence[str], *, checkout: Path = HERE, bench: Path = BENCH) -> None:
@@ -43,7 +41,6 @@ class Player:
         self.began = self._answer()
 
     def turn(self, line: str = "turn") -> dict[str, Any]:
-        """Let it work, and return its answer; `memory` is the most that its processes held meanwhile, by kind."""
         assert self._process.stdin is not None
         with watched(self._process.pid) as peaks:
             self._process.stdin.write(f"{line}\n")
@@ -52,7 +49,6 @@ class Player:
         return found | {"memory": peaks.proportional, "memory_split": peaks.split}
 
     def close(self) -> None:
-        """Let the process end."""
         self._process.communicate()
 
     def _answer(self) -> dict[str, Any]:

@@ -1,8 +1,4 @@
-"""Measures the CPU seconds of a task by stage: wraps functions of the job in the worker that runs it.
-
-Seconds are those of the calling thread. A stage inside another counts once. `other` is the rest of the process's time,
-with the threads of Arrow and of the object store's client.
-"""
+"""CPU seconds of a task by stage, in the calling thread. A stage inside another counts once; `other` is the rest."""
 
 from __future__ import annotations
 
@@ -42,7 +38,6 @@ OTHER = "other"
 
 
 def profiled(run: Callable[[Any], Any], task: Any) -> tuple[Any, dict[str, float]]:
-    """Run a task, and return its result and its CPU seconds by stage."""
     wrap_stages()
     _seconds.clear()
     started = time.process_time()
@@ -58,7 +53,6 @@ _inside = threading.local()
 
 @cache
 def wrap_stages() -> None:
-    """Wrap the functions of the stages, once in a process."""
     for owner, name, stage in STAGES:
         found = owner.__dict__[name]
         if isinstance(found, classmethod):

@@ -13,14 +13,11 @@ from archiving.profile import profiled
 
 
 class ProfilingEngine(SparkEngine):
-    """Spark with a profile of its tasks. `seconds` are by stage, since it was last cleared."""
-
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.seconds: Counter[str] = Counter()
 
     def run_tasks(self, tasks: Sequence[Any], run: Callable[[Any], Any]) -> Iterator[TaskOutcome[Any]]:
-        """Run the tasks, and take the profiles out of their results."""
         for outcome in super().run_tasks(tasks, partial(profiled, run)):
             if outcome.result is None:
                 yield outcome

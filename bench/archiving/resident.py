@@ -1,4 +1,4 @@
-"""Measures the peak memory of a process and all processes that it started (Linux)."""
+"""Peak memory of a process and all its descendants (Linux)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ JVM = "java"
 
 @dataclass(kw_only=True)
 class Peaks:
-    """The highest values that were seen at one time, in bytes.
+    """Peaks in bytes.
 
-    `proportional` counts shared pages once, `resident` counts them in each process. `split` has the parts of the
-    `proportional` peak, by kind of process. `alone` has the peak of each kind by itself, at any time.
+    `proportional` counts shared pages once, `resident` in each process. `split` has the parts of `proportional` by kind
+    of process, `alone` each kind's peak at any time.
     """
 
     proportional: int = 0
@@ -31,7 +31,6 @@ class Peaks:
     over_time: list[tuple[float, int]] = field(default_factory=list)
 
     def look(self, top: psutil.Process, at: float) -> None:
-        """Take what the process and its descendants hold now, so many seconds after the first look."""
         split, resident = _held(top)
         total = sum(split.values())
         if total > self.proportional:
@@ -43,7 +42,7 @@ class Peaks:
 
 
 def watch(process: subprocess.Popen[str]) -> Peaks:
-    """Look at the process and its descendants five times a second, until it ends."""
+    """Measure the process and its descendants five times a second, until it ends."""
     peaks, started = Peaks(), time.monotonic()
     top = psutil.Process(process.pid)
     while process.poll() is None:
@@ -54,7 +53,7 @@ def watch(process: subprocess.Popen[str]) -> Peaks:
 
 @contextmanager
 def watched(pid: int) -> Iterator[Peaks]:
-    """Look at the process and its descendants five times a second while the block runs, from another thread."""
+    """Measure the process and its descendants five times a second, from another thread."""
     peaks, started, over = Peaks(), time.monotonic(), threading.Event()
     top = psutil.Process(pid)
 
@@ -97,7 +96,6 @@ def _kind(process: psutil.Process, top: psutil.Process) -> str:
 
 
 def _rollup(pid: int) -> dict[str, int]:
-    """Return the kernel's numbers in bytes, by name. Empty if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except (FileNotFoundError, ProcessLookupError):

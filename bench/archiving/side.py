@@ -1,4 +1,4 @@
-"""The interface of a side in the comparison, and what each side is given."""
+"""The interface of a side in the comparison."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ SLOTS = "local[2]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """The topic to measure with, a smaller one to warm up with, and a folder."""
-
     endpoints: Endpoints
     topic: str
     warm_topic: str
@@ -22,7 +20,7 @@ class Setting:
 
 
 class Side(ABC):
-    """One way to archive a topic. Everything it needs is started by its constructor."""
+    """A way to archive a topic. Its constructor starts everything it needs."""
 
     name: str
 
@@ -30,13 +28,10 @@ class Side(ABC):
         self.setting = setting
 
     @abstractmethod
-    def archive(self, topic: str) -> int:
-        """Archive the topic to a new place, and return the number of its records."""
+    def archive(self, topic: str) -> int: ...
 
     def notes(self) -> dict[str, object]:
-        """Return what the side reports of the last topic it archived."""
         return {}
 
     def profile(self) -> dict[str, float]:
-        """Return CPU seconds by stage for the last topic it archived, if the side measures them."""
         return {}

@@ -1,4 +1,4 @@
-"""Spark's own Kafka source. It appends its rows to an Iceberg table as they are: keys and values stay binary."""
+"""Spark's Kafka source, appended to an Iceberg table: keys and values stay binary."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ KAFKA_SOURCE = (
 
 
 class SparkBinary(Side):
-    """A Spark session. Each turn has its own table."""
-
     name = "Spark, binary"
 
     def __init__(self, setting: Setting) -> None:
@@ -52,7 +50,6 @@ class SparkBinary(Side):
         self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.bench")
 
     def archive(self, topic: str) -> int:
-        """Append the topic to a new table."""
         table = f"{CATALOG}.bench.{unique('binary')}"
         self._spark.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg")
         rows = (
@@ -67,5 +64,4 @@ class SparkBinary(Side):
 
 
 def fetch_kafka_source() -> Path:
-    """Return the folder with the jars of Spark's Kafka source. They are fetched once."""
     return jars("spark-kafka-source", KAFKA_SOURCE, find_java(), print)

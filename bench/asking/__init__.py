@@ -1,1 +1,1 @@
-"""Questions about the flights, and the engines that are asked."""
+"""Questions about the flights, and the engines."""

@@ -1,4 +1,4 @@
-"""Spark, Trino, DuckDB and Polars, each asked a question about a table."""
+"""Spark, Trino, DuckDB and Polars, queried with a question about a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ ENGINES = ("spark", "trino", "duckdb", "polars")
 
 @contextmanager
 def engine(name: str, stack: Stack, folder: Path, sought: Sought) -> Iterator[Ask]:
-    """Yield what asks this engine; it is ready."""
     match name:
         case "spark":
             from archiver.demo.settings import sql_options

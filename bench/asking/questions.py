@@ -16,8 +16,6 @@ PLANE = "N14228"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """The record that two questions look for."""
-
     partition: int
     offset: int
     key: bytes
@@ -25,7 +23,7 @@ class Sought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A query. In its SQL `{time}` is the column that the table is partitioned by; Polars is given it."""
+    """A query. In its SQL `{time}` is the column that the table is partitioned by; Polars gets it as an argument."""
 
     title: str
     sql: str

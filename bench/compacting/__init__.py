@@ -1,1 +1,1 @@
-"""What benchmarks of compaction share."""
+"""Shared code of benchmarks of compaction."""

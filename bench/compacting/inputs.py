@@ -1,4 +1,4 @@
-"""Archived topics of one partition whose files have a known number and size, in order or with offsets that overlap."""
+"""Archived topics of one partition with a known number and size of files, ordered or with overlapping offsets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ VALUE_BYTES = 2_000
 
 
 def archived(endpoints: Endpoints, folder: Path, *, files: int, megabytes: int) -> tuple[Stack, Path, str]:
-    """Archive random values in as many runs as there shall be files. Nothing makes these smaller than their MB."""
     topic = unique("inputs")
     servers = Stack(endpoints, folder)
     config = servers.config({topic: {}}, spark={"master": "local[1]"})
@@ -34,7 +33,6 @@ def archived(endpoints: Endpoints, folder: Path, *, files: int, megabytes: int) 
 
 
 def interleaved(servers: Stack, config: Path, topic: str) -> None:
-    """Deal the rows out to as many files again, so that the offsets of all overlap: each has to wait for the others."""
     table = table_of(servers, config, topic)
     pairs = read(table)
     rows = pa.concat_tables(each for _, each in pairs)
@@ -43,7 +41,6 @@ def interleaved(servers: Stack, config: Path, topic: str) -> None:
 
 
 def files_of(servers: Stack, config: Path, topic: str) -> tuple[int, int]:
-    """How many files the table has, and their bytes."""
     found = table_of(servers, config, topic).inspect.data_files()
     return found.num_rows, sum(found.column("file_size_in_bytes").to_pylist())
 

@@ -1,1 +1,1 @@
-"""Made-up tables, for benchmarks of planning."""
+"""Generated tables, for benchmarks of planning."""

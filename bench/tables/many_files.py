@@ -32,8 +32,7 @@ _DATA = "s3://lake/warehouse/kafka/orders/data/ingest_day=2026-01-31/orders-0000
 def many_files(folder: Path, files: range, *, manifest_files: int) -> ListedTable:
     """Make a table with a file for each of these numbers, in PARTITIONS partitions in turn.
 
-    Offsets and times rise. Entries have bounds of five columns of `kafka` and of 64 others, as in a table with more
-    fields than have metrics.
+    Entries have bounds of five columns of `kafka` and of 64 more.
     """
     listed = ListedTable(folder)
     listed.add([_template()])
@@ -75,7 +74,6 @@ def _template() -> DataFile:
 
 
 def _parts(io: PyArrowFileIO, manifest: ManifestFile) -> tuple[bytes, bytes]:
-    """Split a manifest into its header and the bytes of its one entry."""
     whole = Path(manifest.manifest_path.removeprefix("file://")).read_bytes()
     with AvroFile[Record](io.new_input(manifest.manifest_path)) as reader:
         header = whole[: reader.decoder.tell()]
@@ -113,7 +111,6 @@ def _manifest(folder: Path, like: ManifestFile, header: bytes, entry: bytes, num
 
 
 def _entries(entry: bytes, numbers: range) -> npt.NDArray[np.uint8]:
-    """Make the entries of these files, a row of bytes for each."""
     rows = np.tile(np.frombuffer(entry, np.uint8), (len(numbers), 1))
     number = np.arange(numbers.start, numbers.stop, dtype=np.int64)
     turn = number // PARTITIONS

@@ -1,1 +1,1 @@
-"""What the benchmarks of the kernel measure: shapes of messages, peers to compare with, and fair timing."""
+"""The benchmarks of the kernel: shapes of messages, peers, and timing."""

@@ -1,4 +1,4 @@
-"""Lets sides take turns with the same values: seconds of one core's time, medians and spread, as table and JSON."""
+"""Runs sides in turns with the same values: seconds of one core's time, as table and JSON."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ PEERS = ("ptars", "protarrow", "pybufarrow", "protobuf", "pyarrow")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The result of one side on one shape."""
-
     shape: str
     side: Side
     records: int
@@ -37,16 +35,13 @@ class Result:
     seconds: tuple[float, ...]
 
     def speed(self, seconds: float) -> float:
-        """Return MB of values a second."""
         return self.size / seconds / 1e6
 
     @property
     def median(self) -> float:
-        """Return the seconds of the median round."""
         return statistics.median(self.seconds)
 
     def to_json(self, ours: Result) -> dict[str, Any]:
-        """Return everything that was measured."""
         found: dict[str, Any] = {"shape": self.shape, "side": self.side.name, "note": self.side.note}
         if not self.seconds:
             return found | {"cannot": self.side.reason}
@@ -64,7 +59,6 @@ class Result:
 
 
 def play(bench: Bench, sides: Sequence[Side], rounds: int) -> list[Result]:
-    """Let the sides take turns. A slow side stops early, but not before its third round."""
     seconds: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:
@@ -94,7 +88,6 @@ def _time(run: Callable[[], object]) -> float:
 
 
 def contest(title: str, sides: Callable[[Bench], Sequence[Side]]) -> None:
-    """Read the command line, measure, and print."""
     options = _options(title)
     shapes = [shape for shape in (*main_shapes(), *single_loops()) if options.shape in shape.name]
     results: list[list[Result]] = []

@@ -16,12 +16,10 @@ WORDS = tuple(TEXT.split())
 
 
 def wide_type() -> Descriptor:
-    """A type with 120 fields, of the kinds that a table has."""
     return message_type("wide", {"Row": WIDE})
 
 
 def wide(draw: random.Random, index: int) -> dict[str, Any]:
-    """Two thirds of the fields hold something."""
     return {
         f"f{number}": _scalar(draw, KINDS[number % len(KINDS)], index)
         for number in range(1, 121)
@@ -45,32 +43,26 @@ def _scalar(draw: random.Random, kind: str, index: int) -> Any:
 
 
 def tiny_type() -> Descriptor:
-    """A type with a number and a name."""
     return message_type("tiny", {"View": "user:1:INT64 page:2:STRING"})
 
 
 def tiny(draw: random.Random, _index: int) -> dict[str, Any]:
-    """One page view."""
     return {"user": draw.randrange(1, 10**7), "page": f"/{draw.choice(WORDS)}/{draw.randrange(1000)}"}
 
 
 def texts_type() -> Descriptor:
-    """A line of a log."""
     return message_type("texts", {"Line": "host:1:STRING text:2:STRING"})
 
 
 def texts(draw: random.Random, _index: int) -> dict[str, Any]:
-    """A few kilobytes of ASCII."""
     return {"host": f"host-{draw.randrange(100)}", "text": " ".join(draw.choices(WORDS, k=draw.randrange(200, 1000)))}
 
 
 def runs_type() -> Descriptor:
-    """A vector and where its parts come from."""
     return message_type("runs", {"Vector": "values:1*:DOUBLE weights:2*:FLOAT places:3*:INT32 times:4*:SINT64"})
 
 
 def runs(draw: random.Random, _index: int) -> dict[str, Any]:
-    """256 elements in each run."""
     return {
         "values": [draw.gauss(0, 1) for _ in range(256)],
         "weights": [draw.random() for _ in range(256)],

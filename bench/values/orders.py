@@ -20,12 +20,10 @@ STATUS = ("STATUS_UNKNOWN", "STATUS_PLACED", "STATUS_PAID", "STATUS_SHIPPED", "S
 
 
 def order_type() -> Descriptor:
-    """The message type `shop.Order`."""
     return message_type("shop", TYPES, {"Status": STATUS})
 
 
 def order(draw: random.Random, index: int) -> dict[str, Any]:
-    """The values of one order."""
     return {
         "id": 10_000_000 + index,
         "number": f"ORD-{index:08d}",

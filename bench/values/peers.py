@@ -1,4 +1,4 @@
-"""Ours and the peers, each in its fastest way: a run over all values of a shape, or the reason why there is none."""
+"""The archiver and its peers, each in its fastest way."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One side of a comparison on one shape: a run, or the reason why the side can't do it.
-
-    `note` says what its result lacks.
-    """
+    """A side on one shape: a run, or the reason why it can't do it. `note`: what its result lacks."""
 
     name: str
     run: Run | None = None
@@ -37,8 +34,6 @@ class Side:
 
 
 class Bench:
-    """The values of one shape, and how each side decodes and encodes them."""
-
     def __init__(self, shape: Shape, size: int) -> None:
         self.shape = shape
         self.values = list(shape.values(size))
@@ -51,7 +46,6 @@ class Bench:
         assert self.mapping.encode(self.rows).equals(self.column)
 
     def decoders(self) -> tuple[Side, ...]:
-        """Sides that decode bytes to columns. upb decodes to objects."""
         return (
             Side(name="ours", run=partial(self.mapping.decode, self.column)),
             _try("ptars", self._ptars_decode),
@@ -61,7 +55,6 @@ class Bench:
         )
 
     def encoders(self) -> tuple[Side, ...]:
-        """Sides that encode columns to bytes. upb encodes objects."""
         messages = [self.kind.FromString(value) for value in self.values]
         return (
             Side(name="ours", run=partial(self.mapping.encode, self.rows)),
@@ -119,7 +112,7 @@ def _transcode(transcoder: pybufarrow.Transcoder, values: list[bytes]) -> pa.Rec
 
 
 def _try(name: str, prepare: Callable[[], Run], loss: Callable[[Run], str] | None = None) -> Side:
-    """Make the side, and run it once to see whether it works. A peer may fail in any way, even by a panic in Rust."""
+    """Make the side, and run it once. A peer may fail in any way, even by a panic in Rust."""
     try:
         run = prepare()
         run()

@@ -1,4 +1,4 @@
-"""Writes a file descriptor as .proto text, for peers that read nothing else. Options and defaults are left out."""
+"""Writes a file descriptor as .proto text, without options and defaults, for peers that read nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ LABELS = {F.LABEL_REPEATED: "repeated ", F.LABEL_REQUIRED: "required ", F.LABEL_
 
 
 def with_imports(file: FileDescriptor) -> dict[str, str]:
-    """Return the text of the file and of everything that it imports, by name."""
     found: dict[str, str] = {}
     pending = [file]
     while pending:
@@ -29,7 +28,6 @@ def with_imports(file: FileDescriptor) -> dict[str, str]:
 
 
 def file_text(file: FileDescriptorProto) -> str:
-    """Return the text of one file."""
     syntax = file.syntax or "proto2"
     lines = [f'syntax = "{syntax}";', f"package {file.package};"]
     lines += [f'import "{name}";' for name in file.dependency]

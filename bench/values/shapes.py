@@ -1,7 +1,6 @@
-"""The shapes that decoding and encoding are measured with: message types, and messages as producers make them.
+"""The shapes of messages to measure, the same in every run.
 
-Results are given for five of them. Two more are only the hardest case of one loop: long texts and packed runs. Every
-run has the same messages.
+Results are given for five of them. Two more are the hardest case of one loop: long texts and packed runs.
 """
 
 from __future__ import annotations
@@ -22,14 +21,12 @@ SEED = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A message type, and the values of its messages in the form that protobuf's constructors take."""
-
     name: str
     descriptor: Descriptor
     make: Callable[[random.Random, int], Mapping[str, Any]]
 
     def values(self, size: int) -> Iterator[bytes]:
-        """Yield messages, written by upb, until they have `size` bytes together."""
+        """Yield messages, encoded by upb, until they have `size` bytes together."""
         kind = GetMessageClass(self.descriptor)
         draw, index = random.Random(SEED), 0
         while size > 0:
@@ -40,7 +37,6 @@ class Shape:
 
 
 def main_shapes() -> tuple[Shape, ...]:
-    """Return the five shapes that means are computed over."""
     spans = messages("opentelemetry-proto-1.45.2")["opentelemetry.proto.trace.v1.TracesData"]
     feed = messages("gtfs-realtime-bindings-3.0.0")["transit_realtime.FeedMessage"]
     return (
@@ -53,7 +49,6 @@ def main_shapes() -> tuple[Shape, ...]:
 
 
 def single_loops() -> tuple[Shape, ...]:
-    """Return the two shapes that stand for one loop each."""
     return (
         Shape(name="long texts", descriptor=flat.texts_type(), make=flat.texts),
         Shape(name="packed runs", descriptor=flat.runs_type(), make=flat.runs),

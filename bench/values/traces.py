@@ -1,7 +1,4 @@
-"""OpenTelemetry: what an exporter sends in one request.
-
-It has a resource and a dozen spans with attributes, events and links.
-"""
+"""An OpenTelemetry export request: a resource and a dozen spans with attributes, events and links."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ SYSTEMS = ("postgresql", "redis", "kafka")
 
 
 def traces_data(draw: random.Random, index: int) -> dict[str, Any]:
-    """The values of one `TracesData`."""
     now = START + index * 1_000_000_000
     resource = {
         "attributes": [

@@ -9,7 +9,6 @@ NOW = 1_763_000_000
 
 
 def feed_message(draw: random.Random, index: int) -> dict[str, Any]:
-    """The values of one `FeedMessage`."""
     now = NOW + index * 15
     return {
         "header": {"gtfs_realtime_version": "2.0", "incrementality": 0, "timestamp": now},

@@ -1,6 +1,3 @@
-"""The account of a table by partition and offset: which rows it must have, and why other rows are gone (ADR 0072).
-
-Values and pure functions. Nothing here knows files or does I/O.
-"""
+"""The account of a table by partition and offset: expected rows, and why the remaining ones are gone (ADR 0072)."""
 
 __all__ = ["acts", "chains", "comparison", "interval", "offset_range"]

@@ -1,9 +1,4 @@
-"""What acts do to the account: commits, rewrites, acceptances and retirement. Pure functions (ADR 0072).
-
-Each takes the intervals that the act touches and returns the intervals that take their place. Registry and journal both
-use them, so a registry that is rebuilt has the same account. An act that is applied to offsets without intervals
-changes nothing: the archiver never accounted for these rows.
-"""
+"""What acts do to the account: pure maps of touched intervals to replacements, for registry and journal (ADR 0072)."""
 
 from __future__ import annotations
 
@@ -19,9 +14,9 @@ from catalog.ranges.rewrite import RecordSpan, RewriteGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanRecords:
-    """The records that a rewrite has at some offsets: `rows` are in its new files, with their digest.
+    """A rewrite's records at some offsets.
 
-    It took `erased` and `retired` ones out, with the digest `gone_digest`, and did not find `absent` ones.
+    `rows` are in new files; `erased` and `retired` ones (`gone_digest`) were removed, `absent` ones not found.
     """
 
     offsets: OffsetRange
@@ -34,7 +29,7 @@ class SpanRecords:
 
     @classmethod
     def of(cls, offsets: OffsetRange, spans: Sequence[RecordSpan]) -> Self:
-        """The sum of the spans with these offsets: a range may be in several new files."""
+        """The sum of spans with these offsets: a range may be in several files."""
         return cls(
             offsets=offsets,
             rows=sum(span.rows for span in spans),
@@ -47,12 +42,11 @@ class SpanRecords:
 
     @property
     def gone(self) -> int:
-        """How many records it took out."""
         return self.erased + self.retired
 
 
 def spans_of(group: RewriteGroup) -> tuple[SpanRecords, ...]:
-    """The records of a rewritten group by offset. Empty if it replaces one file by one with the same records."""
+    """A group's records by offset. Empty if one file replaces one with the same records."""
     by_offsets: dict[OffsetRange, list[RecordSpan]] = {}
     for span in group.all_spans:
         offsets = OffsetRange.half_open(span.partition, span.start_offset, span.end_offset)
@@ -61,10 +55,9 @@ def spans_of(group: RewriteGroup) -> tuple[SpanRecords, ...]:
 
 
 def recorded(intervals: Iterable[Interval], fresh: Iterable[Interval]) -> tuple[Interval, ...]:
-    """The account with the intervals of a commit.
+    """The account with a commit's intervals.
 
-    Offsets that are recorded already were archived again, by a refill: their records are the same, so what is known of
-    them stays. They get the new borders if the digest of each new interval is known.
+    Refilled offsets keep records and state, with the new borders if each new digest is known.
     """
     made: list[Interval] = []
     for old, new in clusters(intervals, fresh):
@@ -78,9 +71,9 @@ def recorded(intervals: Iterable[Interval], fresh: Iterable[Interval]) -> tuple[
 
 
 def rewritten(intervals: Iterable[Interval], spans: Iterable[SpanRecords], commit_id: str) -> tuple[Interval, ...]:
-    """The account after a rewrite: merged as its new files are, without what it took out on purpose.
+    """The account after a rewrite: merged like its files, without removed rows.
 
-    Rows that it didn't find are still expected. An interval is cut only if nothing of it is gone or missing.
+    Rows not found stay expected. An interval is cut only if nothing of it is gone or missing.
     """
     made: list[Interval] = []
     for old, new in clusters(intervals, spans):
@@ -98,7 +91,7 @@ def rewritten(intervals: Iterable[Interval], spans: Iterable[SpanRecords], commi
 
 
 def accepted(intervals: Iterable[Interval], at: OffsetRange, *, removed: int, lost: int) -> tuple[Interval, ...]:
-    """The account after a refill accepted rows at these offsets as gone."""
+    """The account after a refill accepted rows as gone."""
     made: list[Interval] = []
     for interval in intervals:
         if interval.offsets.overlaps(at):
@@ -111,7 +104,7 @@ def accepted(intervals: Iterable[Interval], at: OffsetRange, *, removed: int, lo
 
 
 def retired(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> tuple[Interval, ...]:
-    """The account after a retention moved the first offsets: the rows of intervals that lie below are retired."""
+    """The account with intervals below the first offsets retired."""
     return tuple(
         interval.retire() if _is_below(interval, first_offsets) and interval.expected else interval
         for interval in intervals
@@ -119,7 +112,7 @@ def retired(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> 
 
 
 def summed_up(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> tuple[Interval, ...]:
-    """The account with neighbours as one interval if they never had records, or if both are retired."""
+    """The account with adjacent intervals joined if they never had records, or are retired."""
     made: list[Interval] = []
     for interval in sorted(intervals, key=lambda interval: interval.offsets):
         before = made[-1] if made else None
@@ -166,7 +159,6 @@ def _may_cut(old: Sequence[Interval], new: Sequence[SpanRecords]) -> bool:
 
 
 def _with_counts(new: Sequence[Interval], old: Sequence[Interval]) -> list[Interval]:
-    """The intervals with what was gone before: it has no offsets, so the first interval keeps it."""
     before, (first, *rest) = merged(old), new
     first = replace(first, erased=before.erased, removed=before.removed, lost=before.lost, retired=before.retired)
     return [replace(interval, is_unknown=before.is_unknown) for interval in (first, *rest)]

@@ -1,4 +1,4 @@
-"""The whole account in memory: an act takes the intervals that it touches, and puts new ones in their place."""
+"""The whole account in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from catalog.account.offset_range import OffsetRange, hull
 
 
 class IntervalChains:
-    """Intervals that don't overlap, by partition and offset."""
+    """Disjoint intervals by partition and offset."""
 
     def __init__(self, intervals: Iterable[Interval] = ()) -> None:
         self._chains: dict[int, list[Interval]] = {}
@@ -18,7 +18,7 @@ class IntervalChains:
             self._chains.setdefault(interval.offsets.partition, []).append(interval)
 
     def act(self, offsets: Iterable[OffsetRange], act: Callable[[tuple[Interval, ...]], tuple[Interval, ...]]) -> None:
-        """Apply an act to the intervals with some of these offsets."""
+        """Replace the intervals with some of these offsets by the act's result."""
         by_partition: dict[int, list[OffsetRange]] = {}
         for interval in offsets:
             by_partition.setdefault(interval.partition, []).append(interval)
@@ -31,5 +31,4 @@ class IntervalChains:
 
     @property
     def intervals(self) -> tuple[Interval, ...]:
-        """All intervals, by partition and offset."""
         return tuple(interval for _, chain in sorted(self._chains.items()) for interval in chain)

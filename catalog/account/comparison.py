@@ -1,4 +1,4 @@
-"""Hold the account against the ranges that `files` has: both say what the table must have, by different books."""
+"""Compare the account with the ranges in `files`, which are kept independently."""
 
 from __future__ import annotations
 
@@ -12,31 +12,28 @@ from catalog.ranges.stored_ranges import StoredRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Offsets of which account and files say different things: `text` has both, the account's first."""
+    """Offsets that differ, with both statements in `text`, the account's first."""
 
     offsets: OffsetRange
     text: str
 
 
 def compare(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Difference, ...]:
-    """The differences of the account and the committed ranges of `files`. Their borders needn't be the same.
+    """The differences of account and committed ranges, regardless of borders.
 
-    Digests are compared if both are known. Rows that other engines removed are erased ones in `files`.
+    In `files`, rows removed by other engines are erased.
     """
     return differences(account, map(Interval.of, files))
 
 
 def differences(account: Iterable[Interval], other: Iterable[Interval]) -> tuple[Difference, ...]:
-    """The differences of two accounts. Their borders needn't be the same."""
+    """The differences of two accounts, regardless of borders."""
     compared = (_difference(ours, theirs) for ours, theirs in clusters(account, other))
     return tuple(interval for interval in compared if interval is not None)
 
 
 def completed(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Interval, ...]:
-    """The account of a rebuilt registry: what the journal says, as far as it says the same as `files`, else `files`.
-
-    A digest that the journal doesn't say is the digest of the files, if they have exactly the expected rows.
-    """
+    """A rebuilt registry's account: the journal's if it agrees with `files`, otherwise of `files`."""
     made: list[Interval] = []
     for intervals, ranges in clusters(account, tuple(Interval.of(interval) for interval in files)):
         if not ranges or (intervals and _difference(intervals, ranges) is None):

@@ -1,4 +1,4 @@
-"""One interval of the account: how many rows the table must have of its offsets, and how many records are gone."""
+"""An interval of the account: expected rows, and gone records."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ NO_RECORDS: Final = digest_text(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """What is known of the records at some offsets, in all files.
+    """The records at some offsets, in all files.
 
-    The table must have `expected` rows; `digest` is their digest, None if it is unknown. The other records are gone:
-    `erased` on purpose, `removed` by other engines and accepted, `lost` and accepted, `retired` by age. All other
-    offsets have no record: transaction markers, aborted and compacted records; with `is_gap`, offsets that the log lost
-    before they were archived. `is_unknown` says that nothing but the rows shows these offsets: more
-    records may have been archived. `commit_id` is the commit that brought the records, None if that isn't known.
+    `digest` is of the `expected` rows, None if unknown. Gone are `erased`, `removed` (by other engines), `lost` and
+    `retired` ones. `is_gap`: lost by the log. `is_unknown`: only rows show the offsets. Other offsets have no record
+    (markers, aborted, compacted).
     """
 
     offsets: OffsetRange
@@ -38,7 +36,7 @@ class Interval:
 
     @classmethod
     def of(cls, interval: StoredRange, *, is_unknown: bool = False) -> Self:
-        """The interval of a range and its files. Rows that other engines removed count as erased."""
+        """The interval of a range. Rows removed by other engines count as erased."""
         is_whole = interval.rows == interval.expected and any(file.file is not None for file in interval.files)
         return cls(
             offsets=OffsetRange.half_open(interval.partition, interval.start_offset, interval.end_offset),
@@ -54,21 +52,21 @@ class Interval:
 
     @property
     def records(self) -> int:
-        """How many records were archived, as far as that is known."""
+        """The known number of archived records."""
         return self.expected + self.erased + self.removed + self.lost + self.retired
 
     @property
     def is_intact(self) -> bool:
-        """Whether the table must have every record that was archived."""
+        """Whether the table must have every archived record."""
         return self.expected == self.records
 
     @property
     def is_empty(self) -> bool:
-        """Whether the table must have no row of it, and it is no gap."""
+        """Whether the table must have no row, and it is no gap."""
         return not self.expected and not self.is_gap and not self.is_unknown
 
     def accepted(self, *, removed: int, lost: int) -> Self:
-        """The interval after rows were accepted to be gone. It isn't known which, nor the digest of the rest."""
+        """The interval with accepted losses of unknown offsets: the digest is unknown then."""
         expected = max(0, self.expected - removed - lost)
         return replace(
             self,
@@ -79,12 +77,11 @@ class Interval:
         )
 
     def retire(self) -> Self:
-        """The interval after all of its rows were retired."""
         return replace(self, expected=0, digest=NO_RECORDS, retired=self.retired + self.expected)
 
 
 def merged(intervals: Sequence[Interval]) -> Interval:
-    """One interval for these, which are of one partition. There is at least one."""
+    """One interval for at least one interval of one partition."""
     return Interval(
         offsets=hull(interval.offsets for interval in intervals),
         expected=sum(interval.expected for interval in intervals),

@@ -1,4 +1,4 @@
-"""Offsets of one partition, from the first to the last, both inclusive."""
+"""Offsets of one partition, from first to last inclusive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeVar
 
 @dataclass(frozen=True, slots=True, order=True)
 class OffsetRange:
-    """The offsets of `partition` from `first` to `last`, both inclusive. There is at least one."""
+    """At least one offset, both ends inclusive."""
 
     partition: int
     first: int
@@ -21,7 +21,7 @@ class OffsetRange:
 
     @classmethod
     def half_open(cls, partition: int, start: int, end: int) -> Self:
-        """The offsets from `start` up to, but not including, `end`."""
+        """The offsets of [start, end)."""
         return cls(partition, start, end - 1)
 
     def __len__(self) -> int:
@@ -31,7 +31,6 @@ class OffsetRange:
         return self.partition == other.partition and self.first <= other.first and other.last <= self.last
 
     def overlaps(self, other: OffsetRange) -> bool:
-        """Whether both have an offset in common."""
         return self.partition == other.partition and self.first <= other.last and other.first <= self.last
 
     def __str__(self) -> str:
@@ -39,11 +38,8 @@ class OffsetRange:
 
 
 class HasOffsets(Protocol):
-    """A value that is about offsets of one partition."""
-
     @property
-    def offsets(self) -> OffsetRange:
-        """The offsets."""
+    def offsets(self) -> OffsetRange: ...
 
 
 First = TypeVar("First", bound=HasOffsets)
@@ -51,7 +47,7 @@ Second = TypeVar("Second", bound=HasOffsets)
 
 
 def hull(ranges: Iterable[OffsetRange]) -> OffsetRange:
-    """The smallest range with all of these, which are of one partition. There is at least one."""
+    """The smallest range with these (at least one) of one partition."""
     every = tuple(ranges)
     return OffsetRange(
         every[0].partition, min(offsets.first for offsets in every), max(offsets.last for offsets in every)
@@ -59,12 +55,12 @@ def hull(ranges: Iterable[OffsetRange]) -> OffsetRange:
 
 
 def covers_exactly(outer: Iterable[OffsetRange], inner: Iterable[OffsetRange]) -> bool:
-    """Whether both sequences have the same offsets, each offset once at most."""
+    """Whether both have the same offsets, each at most once."""
     return _joined(outer) == _joined(inner)
 
 
 def clusters(first: Iterable[First], second: Iterable[Second]) -> Iterator[tuple[list[First], list[Second]]]:
-    """Members that overlap, directly or through other members, by partition and offset. Touching isn't overlapping."""
+    """Groups of members that overlap directly or indirectly, sorted. Adjacent ranges don't overlap."""
     left = sorted(first, key=_offsets_of)
     right = sorted(second, key=_offsets_of)
     both: tuple[Sequence[HasOffsets], Sequence[HasOffsets]] = (left, right)
@@ -87,7 +83,6 @@ def _offsets_of(offsets: HasOffsets) -> OffsetRange:
 
 
 def _joined(ranges: Iterable[OffsetRange]) -> Sequence[OffsetRange] | None:
-    """The ranges with neighbours as one. None if two overlap."""
     joined: list[OffsetRange] = []
     for offsets in sorted(ranges):
         before = joined[-1] if joined else None

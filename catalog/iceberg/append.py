@@ -1,7 +1,6 @@
-"""One attempt to append ranges to a table: its manifests are written and the REST request is ready to send.
+"""One attempt to append ranges, ready to send, which asserts its snapshot.
 
-An attempt asserts the snapshot that it was made on. pyiceberg's own `commit_transaction` is not used: it deletes the
-manifests on a 409, which would break the table if an earlier delivery of the same request had landed.
+pyiceberg's `commit_transaction` deletes the manifests on a 409, which breaks the table if an earlier delivery landed.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A request that is ready to send, the snapshot it would make on `parent`, and the files written for it."""
+    """A request, the snapshot it would make on `parent`, and its files."""
 
     table: ArchiveTable
     parent: int | None
@@ -57,14 +56,13 @@ class Attempt:
 
     @property
     def sequence(self) -> int:
-        """The sequence number of the snapshot. The catalog adds no snapshot unless its number is higher than all."""
+        """The snapshot's sequence number, which must be the table's highest."""
         return self.table.last_sequence_number + 1
 
     def is_lost(self, table: ArchiveTable) -> bool:
-        """Whether `table` proves that the attempt has not landed and never will: another snapshot has its number.
+        """Whether `table` proves that the attempt never lands: another snapshot has its number.
 
-        A newer table without the attempt's snapshot is no proof: it may have landed and expired, and later snapshots
-        then refer to its manifests.
+        A missing snapshot alone may have expired.
         """
         snapshots = table.iceberg.metadata.snapshots
         return all(each.snapshot_id != self.snapshot_id for each in snapshots) and any(
@@ -72,25 +70,23 @@ class Attempt:
         )
 
     def is_beaten_by(self, snapshot_id: int, sequence: int | None) -> bool:
-        """Whether this snapshot of the table has the number that the attempt needs.
+        """Whether this snapshot has the attempt's number.
 
-        Catalogs don't compare the number of a snapshot without a parent. So such an attempt is never beaten.
+        Never for attempts without a parent: catalogs don't compare these.
         """
         return self.parent is not None and sequence == self.sequence and snapshot_id != self.snapshot_id
 
     def discard(self) -> None:
-        """Delete the manifests. Only for an attempt that can't land any more. A failed deletion is logged."""
         delete_all(self.table.io, self.written, NeverLanded(self.written))
 
 
 def prepare(
     table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
 ) -> Attempt:
-    """Write the manifests of a snapshot with the files of the ranges, and collect all changes that go with it.
+    """Write the manifests of a snapshot with the ranges' files.
 
-    Ranges without files make an empty snapshot: offsets never advance without a snapshot, because only a snapshot is
-    guarded by an assertion. From 100 small manifests on (`commit.manifest.min-count-to-merge`) they are merged; their
-    entries keep their snapshot and sequence number.
+    Ranges without files make an empty snapshot: only snapshots guard offsets. From 100 small manifests on they are
+    merged (`commit.manifest.min-count-to-merge`).
     """
     transaction = LightTransaction(table.iceberg)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
@@ -105,15 +101,14 @@ def prepare(
 
 
 def head_text(table: ArchiveTable, producer: Any) -> str:
-    """The table property `archiver.head` for the snapshot of `producer`."""
     sequence = table.iceberg.metadata.next_sequence_number()
     return Head(snapshot_id=producer.snapshot_id, sequence=sequence).to_text()
 
 
 def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
-    """Write the manifests of `producer`, which makes the only snapshot of the transaction; return the request.
+    """Write the manifests of the transaction's only snapshot; return the request.
 
-    FormatUpgraded where others upgraded the table to a format that isn't written.
+    Raises FormatUpgraded if the table's format can't be written.
     """
     check_writable(table)
     producer.commit_uuid = new_attempt_id(table.uuid)
@@ -136,12 +131,10 @@ def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, pro
 
 
 def _written(producer: Any) -> tuple[str, ...]:
-    """The manifests and manifest lists of an attempt. It makes one snapshot, so none is uncommitted by a retry."""
     return (*producer._written_manifests, *producer._written_manifest_lists)  # noqa: SLF001
 
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
-    """Add the wanted schema change to the transaction; return the table properties that go with it."""
     if wanted is None:
         return {}
     current = schema = table.schema
@@ -186,10 +179,9 @@ def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
 def data_file(
     table: ArchiveTable, file: DataFileInfo, *, instead_of: DataFile | None = None, is_sorted: bool = True
 ) -> DataFile:
-    """The manifest entry of a file, in its own partition, or in the partition of the entry that it replaces.
+    """The manifest entry of a file, in its partition or that of the replaced entry.
 
-    PartitioningChanged where the table no longer has such a partition. NewerFormat where Iceberg's data files can't
-    have the file's format.
+    Raises PartitioningChanged if the table lacks the partition, NewerFormat if Iceberg lacks the format.
     """
     metadata = table.iceberg.metadata
     if instead_of is not None:
@@ -238,7 +230,7 @@ def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
 
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
-    """The digest of the records for the snapshot's summary. Empty where a file has no digest."""
+    """The digest for the summary. Empty if a file has none."""
     digest = add_digests(one.digest for one in ranges)
     return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
 

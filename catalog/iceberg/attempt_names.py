@@ -1,7 +1,6 @@
-"""Names of the manifests of our commits, by which we recognize them (docs/concepts.md, step 4).
+"""Names of the archiver's manifests (docs/concepts.md, step 4).
 
-Every Iceberg writer names its manifests after a UUID. Ours has version 8: random bytes, and a checksum of them and the
-table's UUID. So a manifest of another writer, or of another table, is never taken for ours.
+A version 8 UUID: random bytes, and a checksum with the table's UUID.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _LIST: Final = re.compile(r"snap-\d+-\d+-" + _UUID + r"\.avro")
 
 
 def new_attempt_id(table: UUID) -> UUID:
-    """Make a UUID for the manifests of one attempt to commit to the table with this UUID."""
+    """Make a UUID for one attempt's manifests."""
     drawn = int.from_bytes(secrets.token_bytes(16))
     marked = drawn & ~_VERSION_MASK & ~_VARIANT_MASK | _VERSION | _VARIANT
     head = marked.to_bytes(16)[:_CHECKED]
@@ -33,26 +32,22 @@ def new_attempt_id(table: UUID) -> UUID:
 
 
 def is_ours(attempt: UUID, table: UUID) -> bool:
-    """Whether a UUID was made by `new_attempt_id` for this table."""
     head = attempt.bytes[:_CHECKED]
     return attempt.int & _VERSION_MASK == _VERSION and attempt.bytes[_CHECKED:] == _check(table, head)
 
 
 def is_of_archiver(attempt: UUID) -> bool:
-    """Whether a UUID has the version of those that `new_attempt_id` makes, for whatever table."""
     return attempt.int & _VERSION_MASK == _VERSION and attempt.int & _VARIANT_MASK == _VARIANT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestName:
-    """The UUID of a manifest's writer, and whether the file is a manifest list, according to its name."""
-
     uuid: UUID
     is_list: bool
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """Read a file name. None where it is not the name of a manifest or a manifest list."""
+        """Parse a file name. None if it isn't a manifest or manifest list."""
         for pattern, is_list in ((_MANIFEST, False), (_LIST, True)):
             if found := pattern.fullmatch(name):
                 return cls(uuid=UUID(found["uuid"]), is_list=is_list)

@@ -1,6 +1,6 @@
-"""pyiceberg's `auth` settings, which renew a catalog's tokens. They are a table in `[catalog]`, kept with dotted names.
+"""pyiceberg's `auth` settings, which renew tokens: a table in `[catalog]`, kept with dotted names.
 
-See `pyiceberg.catalog.rest.auth` for the kinds of authentication and their settings.
+See `pyiceberg.catalog.rest.auth`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _LISTS: Final = ("scopes",)
 
 
 class AuthSettingError(ValueError):
-    """An `auth` setting that can't work. The message names it."""
+    """An invalid `auth` setting, named in the message."""
 
 
 def with_auth(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The properties as pyiceberg takes them: `auth` is a nested table. Lists are written with spaces or commas."""
+    """The properties for pyiceberg, with `auth` nested. Lists are split at spaces or commas."""
     flat: dict[str, Any] = {name: value for name, value in properties.items() if not name.startswith(_PREFIX)}
     table: dict[str, Any] = {}
     for name, value in properties.items():
@@ -43,7 +43,7 @@ def with_auth(properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_auth(properties: Mapping[str, str], prefix: str = "") -> None:
-    """Raise AuthSettingError if the catalog's client couldn't be made with these settings."""
+    """Raise AuthSettingError if the client can't be made with these settings."""
     try:
         auth = with_auth(properties).get(AUTH)
     except ValueError as error:

@@ -1,8 +1,6 @@
-"""The blocks of an Avro file, followed from its first byte to its last without decoding what is in them.
+"""Follow the blocks of an Avro file without decoding.
 
-pyiceberg's reader takes wherever the bytes end for the end of the file, and doesn't look for the mark that ends the
-last block. A file that was cut at the end of a block is an Avro file like any other: only who knows how many records
-it should have can tell (`manifest_lists`).
+pyiceberg accepts any end. A cut between blocks shows only in the record count (`manifest_lists`).
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ _MORE: Final = 0x80
 
 
 class _Ended(Exception):
-    """The bytes end too early, or aren't those of blocks. `args[0]` is the place where what can't be read begins."""
+    """Not whole blocks. `args[0]` is the unreadable position."""
 
 
 def records_of(content: bytes, path: str) -> int:
-    """How many records the blocks of the file at `path` say they have. MetadataDamaged where the last isn't whole."""
+    """The records that a file's blocks claim. Raises MetadataDamaged if the last isn't whole."""
     try:
         return _records(content)
     except _Ended as ended:
@@ -57,7 +55,6 @@ def _records(content: bytes) -> int:
 
 
 def _end_of_names(content: bytes, at: int) -> int:
-    """Where the header's names and values end: they are pairs in groups, and an empty group is the last."""
     while True:
         count, at = _number(content, at)
         if count == 0:
@@ -72,7 +69,7 @@ def _end_of_names(content: bytes, at: int) -> int:
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """A number as Avro writes it, and where it ends."""
+    """An Avro number and its end."""
     value = 0
     for place in range(at, min(at + _LONGEST, len(content))):
         value |= (content[place] & ~_MORE) << 7 * (place - at)

@@ -1,8 +1,4 @@
-"""pyiceberg's Avro files of manifests and manifest lists, which keep what their schemas make of them.
-
-pyiceberg goes through the schemas anew for each file, to find out how to read or write it. With files of a few
-records that takes longer than the records.
-"""
+"""pyiceberg's Avro files of manifests and lists, with compiled schemas cached."""
 
 from __future__ import annotations
 
@@ -45,7 +41,7 @@ else:
 
 
 class ManifestListFile(_ListFile):
-    """A manifest list to read: the manifests in it, as pyiceberg's `read_manifest_list` gives them."""
+    """A manifest list, read like pyiceberg's `read_manifest_list`."""
 
     def __enter__(self) -> Self:
         with self.input_file.open() as stream:
@@ -56,16 +52,12 @@ class ManifestListFile(_ListFile):
 
     @classmethod
     def read(cls, file: InputFile) -> list[ManifestFile]:
-        """All its manifests. Raises what pyiceberg raises where it can't be read."""
         with cls(file) as manifests:
             return list(manifests)
 
 
 class ManifestFileWriter(ManifestWriterV2):
-    """Writes a manifest of format 2."""
-
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:
-        """The Avro file that entries are written to."""
         return _ManifestFile(self._output_file, _entry_form(self._spec.partition_type(self._schema)), self._meta)
 
 
@@ -85,8 +77,6 @@ class _ManifestFile(_EntryFile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """How entries are written: by `writer`, after a header that has the `schema` as Avro's JSON."""
-
     writer: Writer
     schema: str
 

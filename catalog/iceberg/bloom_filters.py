@@ -1,7 +1,6 @@
-"""The table properties by which columns get bloom filters in data files.
+"""Iceberg's table properties for bloom filters, which other writers follow too.
 
-They are Iceberg's own, so other writers give their files the same filters. Properties name columns, and columns are
-renamed: what is kept here is by field id.
+Properties name columns, which may be renamed: values here are by field id.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ BloomFilters: TypeAlias = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyChange:
-    """Table properties to set and to remove. No key is in both."""
+    """Properties to set and to remove, disjoint."""
 
     updates: Mapping[str, str]
     removals: tuple[str, ...]
 
 
 def bloom_filters(schema: Schema, properties: Mapping[str, str]) -> dict[int, float]:
-    """The bloom filters of a table with this schema and these properties. Columns that aren't there are left out."""
+    """The filters by field id, of existing columns."""
     found: dict[int, float] = {}
     for key, value in properties.items():
         if key.startswith(ENABLED) and value.strip().lower() == "true":
@@ -45,7 +44,7 @@ def bloom_filters(schema: Schema, properties: Mapping[str, str]) -> dict[int, fl
 
 
 def filter_properties(schema: Schema, filters: BloomFilters) -> dict[str, str]:
-    """The properties that give these columns filters. Columns that the schema lacks are left out."""
+    """The properties for these filters, without missing columns."""
     found: dict[str, str] = {}
     for field_id, rate in filters.items():
         if name := schema.find_column_name(field_id):
@@ -56,9 +55,9 @@ def filter_properties(schema: Schema, filters: BloomFilters) -> dict[str, str]:
 def changed_properties(
     properties: Mapping[str, str], *, before: Schema, after: Schema, wanted: BloomFilters | None
 ) -> PropertyChange:
-    """What to change where the table's schema goes from `before` to `after`: properties follow renamed columns.
+    """The changes when the schema changes: properties follow renamed columns.
 
-    `wanted` are the filters that the table shall have, and no others. None leaves it as it is.
+    `wanted` replaces all filters; None leaves them.
     """
     if wanted is None and before == after:
         return PropertyChange(updates={}, removals=())

@@ -1,12 +1,7 @@
-"""Exactly-once commits: bring ranges into a table, or find out why that can't be done (docs/concepts.md, step 4).
+"""Exactly-once commits of ranges (docs/concepts.md, step 4; ADR 0064).
 
-An answer of the catalog is not trusted to be complete. After a time-out, a 5xx, a conflict or a refusal the table
-itself decides: first by the id of the commit, then by its offsets. A request is sent again only if the offsets show
-that the commit is not in the table.
-
-A load is not trusted to be current either: it may come from a cache or a replica. A load that is older than the last
-attempt decides nothing, and manifests are deleted only if the table proves that their snapshot can't be in it (ADR
-0064).
+After an unclear answer the table decides, by commit id, then by offsets. Loads older than the last attempt decide
+nothing. Manifests are deleted only if their snapshot provably never lands.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The ranges are in the table: the snapshot that brought them, and the offsets of every partition after it."""
+    """Committed: the snapshot, and all offsets after it."""
 
     commit_id: str
     snapshot_id: int
@@ -41,7 +36,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedPartition:
-    """A partition whose offset in the table (`found`) is not where its ranges start (`expected`)."""
+    """A partition whose ranges start at `expected`, but whose table offset is `found`."""
 
     partition: int
     expected: int
@@ -50,14 +45,14 @@ class MovedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """Nothing was committed, because these partitions have other offsets. Settle their ranges, then plan again."""
+    """Nothing was committed: offsets moved. Settle the ranges, then plan again."""
 
     partitions: tuple[MovedPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unresolved:
-    """The outcome is not known yet. The ranges stay staged and their files stay where they are; settle them later."""
+    """The outcome is unknown. Ranges and files stay staged: settle them later."""
 
     commit_id: str
     attempts: int
@@ -66,9 +61,9 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedCommit:
-    """A commit that is in the table.
+    """A landed commit.
 
-    `table` is the table that the commit was made on or, with `is_found`, a later one that has it.
+    `table` is its base, or with `is_found` a later table that has it.
     """
 
     snapshot_id: int
@@ -82,10 +77,9 @@ Obstacle = TypeVar("Obstacle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How often a commit is tried, and the pauses between tries.
+    """Pauses double, randomly shortened by up to half, but not below the catalog's `asked_seconds`.
 
-    Pauses double, and each is shortened at random by up to half. No pause is shorter than the catalog asked for
-    (`asked_seconds`). If it asks for more than `longest_asked_seconds`, there is no further try.
+    No further attempt if that exceeds `longest_asked_seconds`.
     """
 
     attempts: int = 8
@@ -121,9 +115,8 @@ def commit(
 ) -> CommitOutcome:
     """Append the ranges in one snapshot, once.
 
-    `load` gives the table. `send` sends an attempt and raises pyiceberg's exceptions. If the catalog refuses an attempt
-    for a reason that another try won't change, and the table doesn't have it, the refusal is raised. The ranges stay
-    staged: settling them finds out whether the table has them after all.
+    `send` raises pyiceberg's exceptions. A final refusal is raised if the table lacks the commit; settle the ranges
+    then. Raises ValueError for invalid ranges.
     """
     wanted = spans(ranges)
     if not wanted:
@@ -153,10 +146,9 @@ def commit_once(
     commit_id: str,
     backoff: Backoff,
 ) -> LandedCommit | Obstacle | Unresolved:
-    """Bring one snapshot into the table, once.
+    """Commit one snapshot, once. Raises like `commit`.
 
-    `obstacle` says why the commit can't be made on a table that lacks it. It must hold for every table that has the
-    commit. `attempt` prepares the commit on a table. Raises like `commit`.
+    `obstacle` prevents the commit, and must hold for every table with it.
     """
     sent: tuple[Attempt, ...] = ()
     failure: Exception | None = None
@@ -192,7 +184,6 @@ def commit_once(
 
 
 def _try(send: Send, attempt: Attempt) -> Exception | None:
-    """Send the attempt. Return the failure, None on success."""
     try:
         send(attempt)
     except FAILURES as error:
@@ -201,10 +192,9 @@ def _try(send: Send, attempt: Attempt) -> Exception | None:
 
 
 def _is_final(failure: Exception, *, has_moved: bool) -> bool:
-    """Whether another try won't change a failure of the last attempt. The table doesn't have the commit.
+    """Whether a retry is useless; the table lacks the commit.
 
-    Older REST servers answer 400 if a commit on another branch took the attempt's sequence number. Then the table has
-    moved, and the next attempt gets a later number.
+    Older servers answer 400 if another branch took the sequence number: then a retry helps.
     """
     return isinstance(failure, REFUSALS) and not (isinstance(failure, exceptions.BadRequestError) and has_moved)
 
@@ -214,7 +204,7 @@ def _said(failure: Exception | None) -> str:
 
 
 def find_commit(table: ArchiveTable, commit_id: str) -> int | None:
-    """The snapshot that a commit made. None where the table's history does not have it, or no longer."""
+    """The snapshot of a commit, None if the retained history lacks it."""
     for snapshot in reversed(table.iceberg.metadata.snapshots):
         if snapshot.summary is not None and snapshot.summary.additional_properties.get(keys.COMMIT_ID) == commit_id:
             return snapshot.snapshot_id
@@ -231,9 +221,9 @@ def _moved(table: ArchiveTable, wanted: Mapping[int, tuple[int, int]]) -> tuple[
 
 
 def _discard_lost(attempts: Sequence[Attempt], table: ArchiveTable) -> tuple[Attempt, ...]:
-    """Delete the manifests of attempts that are provably not in the table and never will be; return the other attempts.
+    """Delete manifests of attempts that provably never land; return the remaining attempts.
 
-    `archiver orphans` deletes manifests of other attempts once the table is past them.
+    `archiver orphans` deletes theirs later.
     """
     kept: list[Attempt] = []
     for attempt in attempts:
@@ -245,7 +235,7 @@ def _discard_lost(attempts: Sequence[Attempt], table: ArchiveTable) -> tuple[Att
 
 
 def _discard_beaten(attempts: Sequence[Attempt], landed: Attempt) -> None:
-    """Delete the manifests of earlier attempts whose sequence number is taken by an attempt that has landed."""
+    """Delete manifests of attempts whose sequence number a landed attempt has."""
     for attempt in attempts:
         if attempt.is_beaten_by(landed.snapshot_id, landed.sequence):
             attempt.discard()

@@ -1,4 +1,4 @@
-"""The catalog's answer to a commit. Its metadata is made from JSON only for those who look at it: few do."""
+"""The catalog's answer to a commit, parsed only on use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pyiceberg.table.metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """The catalog made the commit. `told` is the table's metadata after it, as JSON."""
+    """The commit was made. `told` is the table's new metadata as JSON."""
 
     text: str
     told: dict[str, Any]
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read an answer. ValidationError where it is none of the protocol: then nobody knows what was done."""
+        """Parse an answer. Raises ValidationError if it isn't one of the protocol: the outcome is unknown."""
         try:
             answer = json.loads(text)
             metadata, location = answer["metadata"], answer["metadata-location"]
@@ -32,23 +32,20 @@ class CommitAnswer:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table's metadata after the commit. ValidationError where it can't be read."""
         metadata: TableMetadata = CommitTableResponse.model_validate_json(self.text).metadata
         return metadata
 
     @property
     def properties(self) -> dict[str, str]:
-        """The table's properties after the commit."""
         return dict(self.told.get("properties") or {})
 
     @property
     def metadata_files(self) -> Sequence[str]:
-        """The metadata files before this one that the table still knows."""
+        """Earlier metadata files that the table names."""
         return [each["metadata-file"] for each in self.told.get("metadata-log") or ()]
 
 
 def _is_of_protocol(metadata: dict[str, Any]) -> bool:
-    """Whether all that is looked at here is as the protocol has it."""
     properties, log = metadata.get("properties") or {}, metadata.get("metadata-log") or []
     return (
         "table-uuid" in metadata

@@ -1,4 +1,4 @@
-"""The statement by which an operator makes a topic's table, if the archiver has no right to make it."""
+"""The Spark SQL for an operator to create a topic's table."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _NAMES: dict[type[IcebergType], str] = {
 
 
 def create_statement(table: str, schema: Schema) -> str:
-    """The statement in Spark SQL. It has no partitioning, order and properties: the first run sets them.
+    """Without partitioning, order and properties, which the first run sets.
 
-    UnnamedType if a column has a type that Spark SQL can't name.
+    Raises UnnamedType for a type without a name in Spark SQL.
     """
     columns = ",\n".join(f"  {_quoted(field.name)} {_type(field.field_type, field.name)}" for field in schema.fields)
     name = ".".join(_quoted(part) for part in table.split("."))

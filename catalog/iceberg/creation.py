@@ -1,7 +1,6 @@
-"""The updates that create a table, with the ledger's own field ids (docs/concepts.md).
+"""The updates that create a table with the ledger's field ids, in one commit (docs/concepts.md).
 
-pyiceberg's `create_table` assigns its own ids. Instead, one commit that asserts that the table does not exist sets
-everything. So no reader ever sees a table that is half made, if the catalog has staged creation.
+pyiceberg's `create_table` assigns ids itself.
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ UPGRADE: Final = UpgradeFormatVersionUpdate.model_validate({"format-version": TA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """The table of a topic that has none: see `table_creation.Definition`.
+    """See `table_creation.Definition`.
 
-    A flat table knows the archiver's sort order, which its files name, and requires no other writer to sort so: Trino
-    can't sort by a column inside a struct, and fails.
+    The sort order of flat tables is optional for other writers: Trino fails to sort by nested columns.
     """
 
     schema: Schema
@@ -56,9 +54,9 @@ class NewTable:
     properties: dict[str, str]
 
     def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
-        """The updates that create the table. Each default is set to what was added right before it.
+        """The updates that create the table, each default after its addition.
 
-        `staged` is the catalog's proposal. Its UUID and location are used.
+        UUID and location are those of the catalog's proposal `staged`.
         """
         unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
         return (
@@ -75,7 +73,7 @@ class NewTable:
         )
 
     def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
-        """The updates that make an empty, unsorted table into this one."""
+        """The updates that turn an empty, unsorted table into this one."""
         spec = iceberg_spec(self.partitioning, last_id=plain.last_partition_id or 0)
         number = 1 + max(spec.spec_id for spec in plain.partition_specs)
         return (
@@ -97,7 +95,6 @@ class NewTable:
 
 
 def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
-    """Give a table this schema. A schema that it has already is not added: some catalogs add nothing then."""
     old = plain.schema()
     if old == schema:
         return ()
@@ -106,7 +103,6 @@ def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, .
 
 
 def sort_order(schema: Schema) -> SortOrder:
-    """The sort order of the rows in every file: by partition, then by offset."""
     columns = (f"{names.KAFKA}.{names.PARTITION}", f"{names.KAFKA}.{names.OFFSET}")
     fields = (
         SortField(

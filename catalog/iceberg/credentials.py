@@ -1,7 +1,4 @@
-"""Which FileIO properties are storage credentials, when they expire, and how catalogs and clients name them.
-
-The names are those of Iceberg's REST specification and of its Java and Python clients.
-"""
+"""FileIO properties that are storage credentials, and their expiry, as REST specification and clients name them."""
 
 from __future__ import annotations
 
@@ -41,20 +38,19 @@ _ACCOUNT: Final = re.compile(r"^[a-z]+://[^/@]*@(?P<account>[^./]+)\.")
 
 
 def credentials(properties: Properties) -> dict[str, str]:
-    """The FileIO properties that identify a client to the storage, and their expiry times."""
+    """The properties that identify a client, and expiry times."""
     return {name: value for name, value in properties.items() if _CREDENTIAL.match(name) or _EXPIRY.search(name)}
 
 
 def is_vended(properties: Properties, own: Properties) -> bool:
-    """Whether a table's storage needs credentials that only the catalog has. `own` are the configured properties."""
+    """Whether only the catalog has the storage credentials. `own` are configured properties."""
     return any(own.get(name) != value for name, value in credentials(properties).items())
 
 
 def offers_signing_only(properties: Properties, configured: Properties, environment: Properties) -> bool:
-    """Whether a catalog wants to sign each request to S3, and this process has no keys.
+    """Whether a catalog wants to sign S3 requests (remote signing), and this process has no keys.
 
-    Remote signing is part of Iceberg's REST specification. `properties` are a table's and the configured ones. An
-    operator whose machine has a role may set the property to `false`.
+    `properties` are merged ones. Operators whose machine has a role may set the property to `false`.
     """
     signs = str(properties.get(REMOTE_SIGNING, "")).lower() == "true"
     has_keys = any(properties.get(name) for name in _KEYS) or any(environment.get(name) for name in _IDENTITIES)
@@ -62,16 +58,15 @@ def offers_signing_only(properties: Properties, configured: Properties, environm
 
 
 def expires_ms(properties: Properties) -> int | None:
-    """When the first of the credentials expires, in ms since 1970. None where the catalog doesn't say."""
+    """The first expiry in ms since 1970, None if unknown."""
     times = [int(value) for name, value in properties.items() if _EXPIRY.search(name) and value.isdecimal()]
     return min(times, default=None)
 
 
 def for_clients(properties: Properties, location: str | None) -> dict[str, str]:
-    """The properties as every FileIO understands them.
+    """The properties for every FileIO.
 
-    Catalogs name the account in a SAS token's key, `adls.sas-token.ACCOUNT.dfs.core.windows.net`. pyarrow's FileIO
-    looks for `adls.sas-token` and `adls.account-name`.
+    Catalogs use `adls.sas-token.ACCOUNT.dfs.core.windows.net`, pyarrow `adls.sas-token` and `adls.account-name`.
     """
     texts = dict(properties)
     here = _ACCOUNT.match(location or "")

@@ -1,8 +1,6 @@
-"""The gate that every deletion of an object in a store passes through (ADR 66).
+"""The gate that every deletion of an object in a store passes (ADR 66).
 
-A table with `gc.enabled = false` may share its files with another table: one that was registered from its metadata, a
-snapshot of it, or one that has its files by `add_files`. Such a table loses no object that a snapshot may name. The
-property may be set at any time, so it is read right before an object is deleted, not when a job begins.
+Tables with `gc.enabled = false` may share files. The property is read right before each deletion.
 """
 
 from __future__ import annotations
@@ -30,15 +28,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_shared(properties: Mapping[str, str]) -> bool:
-    """Whether the owner forbids the deletion of files.
-
-    As in Iceberg's Java library, any value but `true`, in upper or lower case, forbids it.
-    """
+    """Whether the owner forbids deletion: by any value but `true` (any case), as in Iceberg's Java library."""
     return properties.get(GC_ENABLED, "true").lower() != "true"
 
 
 def refuse_shared(properties: Mapping[str, str], table: str, *, refused: str = "no file is deleted") -> None:
-    """Raise FilesShared if the owner forbids the deletion of files. `refused` says what isn't done for it."""
+    """Raise FilesShared if deletion is forbidden. `refused` names the skipped work."""
     if is_shared(properties):
         value = properties[GC_ENABLED]
         raise FilesShared(
@@ -52,9 +47,9 @@ def refuse_shared(properties: Mapping[str, str], table: str, *, refused: str = "
 
 
 class TableObjects:
-    """Permits the deletion of objects that snapshots of a table name, or may have named, unless the owner forbids it.
+    """Permits deleting objects of snapshots, unless the owner forbids it. Thread-safe.
 
-    `properties` reads the table's properties from the catalog. Safe between threads, which read them one at a time.
+    `properties` reads the properties from the catalog, one thread at a time.
     """
 
     def __init__(
@@ -72,11 +67,10 @@ class TableObjects:
 
     @classmethod
     def of(cls, load: Callable[[], ArchiveTable], table: ArchiveTable) -> Self:
-        """Make the permit of a table. `load` loads it again."""
         return cls(lambda: load().properties, table.topic.table)
 
     def check(self) -> None:
-        """Raise FilesShared if the owner forbids the deletion of files now. Raises what reading them raises, too."""
+        """Raise FilesShared if deletion is forbidden now, or what reading raises."""
         with self._lock:
             if self._read is None or self._clock() - self._read[0] >= FRESH_SECONDS:
                 properties = self._properties_or_error()
@@ -87,7 +81,7 @@ class TableObjects:
         refuse_shared(properties, self._table)
 
     def _properties_or_error(self) -> Mapping[str, str] | TableError:
-        """Read the properties. An error is kept as they are: workers that wait for the lock don't read one by one."""
+        """Read the properties or keep the error, for all waiting workers."""
         try:
             return self._properties()
         except TableError as error:
@@ -96,20 +90,14 @@ class TableObjects:
 
 @dataclass(frozen=True, slots=True)
 class NeverLanded:
-    """Permits the deletion of the files of commits that are not in the table and can't come into it any more.
-
-    No snapshot ever named them, so no other table has them.
-    """
+    """Permits deleting files of commits that never land: no snapshot and no other table has them."""
 
     paths: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFolder:
-    """Permits the deletion of objects below a folder that only the archiver uses: journal, audit trail, scratch table.
-
-    No table has files there.
-    """
+    """Permits deletions below a folder that only the archiver uses: journal, audit trail, scratch table."""
 
     path: str
 
@@ -118,19 +106,15 @@ Permit: TypeAlias = TableObjects | NeverLanded | OwnFolder
 
 
 def delete(io: FileIO, path: str, permit: Permit) -> None:
-    """Delete an object. FilesShared if the permit depends on a table whose owner forbids it.
-
-    Errors of the store are those of `io`.
-    """
+    """Delete an object. Raises FilesShared if the owner forbids it, and errors of `io`."""
     _check(path, permit)
     io.delete(path)
 
 
 def delete_all(io: FileIO, paths: Sequence[str], permit: Permit) -> tuple[str, ...]:
-    """Delete objects of a table's metadata; return those that may be left. `archiver orphans` finds them, too.
+    """Delete metadata objects; return the remaining ones.
 
-    A failed deletion is logged, not raised. None is deleted after the owner was found to forbid it, or after the table
-    could not be looked at.
+    Failures are logged. Stops when the owner forbids it or the table can't be read.
     """
     left: list[str] = []
     for number, path in enumerate(paths):

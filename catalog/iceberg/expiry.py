@@ -1,8 +1,6 @@
-"""Decide which of our snapshots a table no longer needs, and build the request to remove them (docs/table-upkeep.md).
+"""Decide which of the archiver's snapshots to expire (docs/table-upkeep.md).
 
-These are never removed: snapshots of others, snapshots that a branch or tag names, the history of other branches, and
-what the table's owner wants kept by `history.expire.*`. A snapshot's summary says which offsets its commit advanced;
-that is lost with it. How far partitions are archived is a table property, and stays.
+Never those of other engines, tags and branches, and of `history.expire.*`.
 """
 
 from __future__ import annotations
@@ -31,11 +29,9 @@ SNAPSHOT_BYTES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long snapshots stay: the newest `keep`, and all that are younger than `seconds`.
+    """Keep the newest `keep` snapshots and those younger than `seconds`.
 
-    The snapshots that stay never take more than `most_bytes` in the table's metadata, which every commit reads and
-    writes; but the newest `least` always stay, and so does what the owner wants kept. A commit over 10,000 partitions
-    takes 300 KB.
+    At most `most_bytes` of metadata, but at least `least` snapshots. A commit over 10,000 partitions takes 300 KB.
     """
 
     seconds: float = 86_400.0
@@ -47,7 +43,6 @@ class Retention:
 
 
 def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
-    """The snapshots that may be removed, oldest first."""
     needed = _needed(metadata) | OwnerRetention.of(metadata).kept(metadata, now_ms=now_ms)
     oldest_ms = now_ms - int(retention.seconds * 1_000)
     taken = 0
@@ -66,14 +61,13 @@ def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> 
 
 
 def is_worth_a_commit(going: Sequence[Snapshot], retention: Retention) -> bool:
-    """Whether there are enough snapshots to remove."""
     return len(going) >= retention.batch or sum(map(_size, going)) >= retention.most_bytes // 4
 
 
 def removal(
     metadata: TableMetadata, going: Sequence[Snapshot]
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The request that removes the snapshots, unless somebody has committed since `metadata` was loaded."""
+    """The request to remove them, unless a commit followed `metadata`."""
     current = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id})
     return (
         (AssertTableUUID(uuid=metadata.table_uuid), current),
@@ -82,7 +76,7 @@ def removal(
 
 
 def is_one_line(metadata: TableMetadata) -> bool:
-    """Whether the snapshots are one line of descent, so that a file the oldest lacks is in no later one again."""
+    """Whether snapshots form one line, so that files missing in the oldest never return."""
     return set(_ancestors(metadata, metadata.current_snapshot_id)) == {one.snapshot_id for one in metadata.snapshots}
 
 
@@ -96,10 +90,7 @@ def _needed(metadata: TableMetadata) -> set[int]:
 
 
 def _down_to_head(metadata: TableMetadata) -> Iterator[int]:
-    """The head, and the snapshots of others and of rewrites on top of it.
-
-    Without them nobody could tell that the head is still in the table's history.
-    """
+    """The head, and snapshots of other engines and rewrites on top, which prove that it is in the history."""
     head = head_of(metadata)
     if head is not None:
         yield head.snapshot_id

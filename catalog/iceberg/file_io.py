@@ -1,12 +1,7 @@
-"""pyarrow's clients of S3, Azure's and Google's stores, where pyiceberg 0.12 doesn't set them up as we need.
+"""Clients of S3, Azure and Google where pyiceberg 0.12 falls short.
 
-A client of S3 is made once for the same settings, and keeps its connections: pyiceberg makes one for each table and
-load. And it writes a small object in one request, where pyiceberg's begins, fills and ends an upload in parts.
-
-Iceberg's clients write `abfss://CONTAINER@ACCOUNT.HOST/PATH`. pyiceberg takes all between `//` and `/` for the
-container's name, which Azure refuses. And it prefers a client of another package, which can't list objects for us.
-
-Google's client tries for a quarter of an hour by default, for each call of ours.
+Shared S3 clients, small objects in one request, `abfss://CONTAINER@ACCOUNT.HOST/PATH`, and retries below Google's 15
+minutes.
 """
 
 from __future__ import annotations
@@ -46,19 +41,15 @@ _PLACE: Final = re.compile(r"^(?P<container>[^@]*)@(?P<account>[^.]+)")
 
 
 class S3FileIO(PyArrowFileIO):
-    """Objects in S3, by a client that all with the same settings share.
-
-    Encryption and `s3.checksums` need headers that pyarrow's client can't send: then an `S3Writer` writes and deletes.
-    """
+    """Objects in S3, by a shared client, and an `S3Writer` for encryption or `s3.checksums`."""
 
     def new_output(self, location: str) -> PyArrowFile:
-        """A file to write."""
         file = super().new_output(location)
         writer = self._writer(location)
         return file if writer is None else writer.file(file)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file. pyarrow's client would write an object in the place of its folder."""
+        """Delete a file, without a placeholder for its folder as pyarrow would."""
         uri = location if isinstance(location, str) else location.location
         writer = self._writer(uri)
         if writer is None:
@@ -100,14 +91,14 @@ def _s3_writer(settings: tuple[tuple[str, Any], ...], bucket: str) -> S3Writer:
 
 
 class AzureFileIO(PyArrowFileIO):
-    """Objects in Azure's storage. The account is the location's; without one there, `adls.account-name`.
+    """Objects in Azure. The account is the location's, else `adls.account-name`.
 
-    Calls raise ValueError if the two differ: the credentials would be those of another account.
+    Calls raise ValueError if they differ: the credentials are of one account.
     """
 
     @staticmethod
     def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
-        """Return scheme, container and account, and the path that begins with the container."""
+        """Scheme, container and account, and path with the container."""
         scheme, netloc, path = PyArrowFileIO.parse_location(location, properties)
         return scheme, netloc, netloc.partition("@")[0] + path.removeprefix(netloc)
 
@@ -125,15 +116,13 @@ class AzureFileIO(PyArrowFileIO):
 
 
 class GoogleFileIO(PyArrowFileIO):
-    """Objects in Google's store. A call fails after `TRY_SECONDS` without success."""
-
     def _initialize_fs(self, scheme: str, netloc: str | None = None) -> FileSystem:
         _, (options,) = super()._initialize_fs(scheme, netloc).__reduce__()  # what it was made with
         return GcsFileSystem(**options | {"retry_time_limit": timedelta(seconds=TRY_SECONDS)})
 
 
 def suited(io: FileIO, location: str | None) -> FileIO:
-    """Return the client for this location: ours, unless `py-io-impl` chose another or there is none, else `io`."""
+    """The archiver's client for the location, else `io`, also if `py-io-impl` chose one."""
     if PY_IO_IMPL in io.properties:
         return io
     if _S3.match(location or ""):

@@ -1,4 +1,4 @@
-"""Find the values that engines leave out of a table because a partition's truncation wraps (`truncation`)."""
+"""Values that engines leave out because a partition's truncation wraps (`truncation`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from catalog.iceberg.truncation import NEVER_NEGATIVE, highest_wrapped, lowest_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenValues:
-    """Values of a column from `low` to `high` that filters of engines miss.
+    """Values [`low`, `high`] of a column that filters of engines miss.
 
-    `is_current` is false if only files of an earlier partition spec may have them.
+    Not `is_current` if only files of an earlier spec may have them.
     """
 
     column: str
@@ -31,10 +31,7 @@ class HiddenValues:
 def hidden_values(
     metadata: TableMetadata, manifests: Callable[[Snapshot], Iterable[ManifestFile]]
 ) -> tuple[HiddenValues, ...]:
-    """Return the values that engines may leave out of a table, by earlier specs too while these have files.
-
-    The current snapshot's `manifests` are read only if an earlier spec hides values. Raises what reading them raises.
-    """
+    """Values that engines may miss, by all specs with files. Raises what reading manifests raises."""
     specs = {each.spec_id: tuple(_of_spec(metadata, each)) for each in metadata.partition_specs}
     snapshot = metadata.current_snapshot()
     used = {metadata.default_spec_id}
@@ -47,7 +44,7 @@ def hidden_values(
 
 
 def _of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Iterator[HiddenValues]:
-    """Yield ranges of values, one for each type that a column had: files from before it was widened keep theirs."""
+    """Ranges for each type that a column had: older files keep theirs."""
     for field in spec.fields:
         if field.source_id in NEVER_NEGATIVE:
             continue

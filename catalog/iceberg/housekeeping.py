@@ -1,7 +1,6 @@
-"""Keep a table's metadata small: expire our old snapshots, and delete the manifests that only they had.
+"""Expire snapshots of the archiver, and delete their manifests.
 
-Nothing depends on it. It may fail at any point, and the next commit tries again. Data files are never deleted here.
-No snapshot expires while the table's owner forbids the deletion of files (`deletion_gate`).
+Failures are repeated by the next commit. Expires nothing while the owner forbids deleting files (`deletion_gate`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, 
 
 
 def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Send) -> int:
-    """Expire snapshots where `known`, a recently loaded table, has too many; return how many were removed."""
+    """Expire snapshots if `known` has too many; return their number."""
     if is_shared(known.properties) or not is_worth_a_commit(
         expirable(known.iceberg.metadata, retention, now_ms=_now_ms()), retention
     ):
@@ -43,11 +42,10 @@ def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Se
 
 
 def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> tuple[str, ...]:
-    """Remove these very snapshots, then the manifests that only they had; return the manifests that may be left.
+    """Remove these snapshots and their manifests; return the manifests possibly left.
 
-    Manifests have bounds of keys and values, so an erasure ends only after them.
-
-    Nothing is deleted if the table has changed since it was loaded. FilesShared if its owner forbids it.
+    These have bounds of keys and values. Nothing is deleted if the table changed. Raises FilesShared if the owner
+    forbids it.
     """
     refuse_shared(load().properties, table.topic.table)
     io = table.io
@@ -63,10 +61,7 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
 
 
 def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> TableMetadata:
-    """Remove the snapshots; return the table's metadata after that. After a failure the table is loaded again.
-
-    The failure is raised if the table still has one of them. An older state of the table shows nothing.
-    """
+    """Remove the snapshots; return the metadata after that. A failure is raised if a fresh load still has one."""
     try:
         return send(table, *removal(table.iceberg.metadata, going))
     except FAILURES:
@@ -78,10 +73,9 @@ def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send:
 
 
 def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
-    """Manifests of expired snapshots that no remaining snapshot has: appends replaced them by merged ones.
+    """Manifests that only expired snapshots had.
 
-    The result is empty if there are branches, or if an older snapshot remains: the expired ones may then have been
-    rolled back, and later snapshots stand on what they stood on. Removal of orphans finds the manifests in these cases.
+    Empty with branches or older remaining snapshots: later ones may share their base.
     """
     if not is_one_line(after) or not after.snapshots:
         return []
@@ -92,7 +86,6 @@ def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], af
 
 
 def _manifests(io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> set[str]:
-    """The paths of all manifests of these snapshots. `metadata` still has those that go."""
     return {each.manifest_path for one in snapshots for each in manifests_of(io, metadata, one)}
 
 

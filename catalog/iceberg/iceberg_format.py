@@ -1,6 +1,6 @@
-"""What others can make of a table that pyiceberg can't write or read: format v3 and its types.
+"""Tables that pyiceberg can't write or read: format v3 and its types.
 
-Rows of a v3 table are read, deletion vectors too. Nothing is written to it: a snapshot of v3 numbers its rows.
+v3 rows are read, including deletion vectors, but not written: v3 snapshots number rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ NEWEST_WRITTEN: Final = 2
 
 
 def check_writable(table: ArchiveTable) -> None:
-    """FormatUpgraded where the table has a format of Iceberg that isn't written."""
     metadata = table.iceberg.metadata
     if metadata.format_version > NEWEST_WRITTEN:
         raise FormatUpgraded(
@@ -32,7 +31,6 @@ def check_writable(table: ArchiveTable) -> None:
 
 
 def unreadable_types(types: Sequence[str], **where: str) -> FormatUpgraded:
-    """The error of a table with columns of these types."""
     return FormatUpgraded(
         "others gave the table columns of a type that this archiver doesn't know, so it can't read the table's"
         " schema: drop these columns, then forget the schemas that had them: in Spark SQL `CALL"

@@ -1,7 +1,4 @@
-"""A table as it was last loaded, for when the catalog can't be reached (docs/troubleshooting.md).
-
-It has the location, the partitioning, the columns and the properties, including the offsets. It has no history.
-"""
+"""A table as last loaded, for when the catalog is down (docs/troubleshooting.md). Has no history."""
 
 from __future__ import annotations
 
@@ -30,9 +27,9 @@ _HISTORY: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastKnownTable:
-    """A table's metadata without its history, as JSON.
+    """A table's metadata without history, as JSON.
 
-    `vended` says that its storage needs credentials that only the catalog has.
+    `vended` if only the catalog has storage credentials.
     """
 
     metadata: str
@@ -40,16 +37,11 @@ class LastKnownTable:
 
     @classmethod
     def of(cls, table: ArchiveTable, own: Mapping[str, str]) -> LastKnownTable:
-        """What to keep of a table. `own` are the configured properties of the catalog."""
         metadata = table.iceberg.metadata
         slim = metadata.model_copy(update={**_HISTORY, "schemas": [metadata.schema()]})
         return cls(metadata=slim.model_dump_json(), vended=is_vended(table.io_properties, own))
 
     def table(self, topic: TopicRow, own: Mapping[str, str]) -> ArchiveTable:
-        """The table. Its storage is opened by the configured properties.
-
-        CatalogUnreachable where they are not enough.
-        """
         if self.vended:
             raise CatalogUnreachable(
                 "the catalog gives no answer, and only it has the credentials of the table's storage: archiving waits."

@@ -1,7 +1,4 @@
-"""A table's FileIO that is made when a file is first read, written or deleted: pyarrow isn't imported before.
-
-Whoever asks only for what a table's metadata says needs none.
-"""
+"""A FileIO made at the first file access, so that pyarrow isn't imported for metadata alone."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _SCHEMES: Final = ("s3://", "s3a://", "s3n://", "file://")
 
 
 class LateFileIO(FileIO):
-    """Has the properties at once. `make` gives the FileIO that does the work, and is called once."""
+    """Has the properties at once. `make` is called once."""
 
     def __init__(self, properties: Mapping[str, Any], make: Callable[[], FileIO]) -> None:
         super().__init__(dict(properties))
@@ -25,15 +22,12 @@ class LateFileIO(FileIO):
         self._lock = threading.Lock()
 
     def new_input(self, location: str) -> InputFile:
-        """A file to read."""
         return self._opened().new_input(location)
 
     def new_output(self, location: str) -> OutputFile:
-        """A file to write."""
         return self._opened().new_output(location)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file."""
         self._opened().delete(location)
 
     def _opened(self) -> FileIO:
@@ -44,5 +38,5 @@ class LateFileIO(FileIO):
 
 
 def may_be_late(properties: Mapping[str, Any], location: str | None) -> bool:
-    """Whether a FileIO with these properties can be made later. Else it is made at once, so that its errors show."""
+    """Whether a FileIO can be made later. Otherwise its errors must show at once."""
     return PY_IO_IMPL not in properties and (location or "").startswith(_SCHEMES)

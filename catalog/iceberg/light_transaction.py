@@ -1,7 +1,4 @@
-"""pyiceberg's transaction, without a deep copy of the table's metadata at each access; a commit made 14 copies.
-
-What is read before the first change is the table's own metadata: an append whose columns stay makes no copy at all.
-"""
+"""pyiceberg's transaction without a deep copy of metadata at each access (14 per commit)."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from pyiceberg.table.update import TableUpdate
 
 
 class LightTransaction(Transaction):
-    """A transaction that computes its metadata once for each staged change. Callers must only read it.
+    """Computes metadata once per staged change. Callers must only read it.
 
-    Before the first change it is the table's own.
+    Before the first change it is the table's.
     """
 
     def __init__(self, table: Table) -> None:
@@ -22,7 +19,6 @@ class LightTransaction(Transaction):
 
     @property
     def table_metadata(self) -> TableMetadata:
-        """The table's metadata with the changes that were staged so far."""
         if not self._updates:
             metadata: TableMetadata = self._table.metadata
             return metadata

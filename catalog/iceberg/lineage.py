@@ -1,8 +1,6 @@
-"""Check that a table's main branch still has our commits: its head, the newest snapshot that brought records.
+"""Check that the main branch has the archiver's commits up to the head, the newest with records (ADR 0026).
 
-`archiver.offsets` says how far partitions are archived, whatever snapshot is current. The snapshots say what is in the
-table. The table property `archiver.head` names the head too, so that it is known after its snapshot has expired (ADR
-0026).
+`archiver.head` names the head after its expiry.
 """
 
 from __future__ import annotations
@@ -26,18 +24,18 @@ from catalog.ranges.spans import joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The snapshot that last brought records, and its sequence number. Sequence numbers only grow."""
+    """The snapshot that last added records. Sequence numbers only grow."""
 
     snapshot_id: int
     sequence: int
 
     def to_text(self) -> str:
-        """The text of the table property `archiver.head`."""
+        """The property `archiver.head`."""
         return json.dumps([self.snapshot_id, self.sequence], separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `to_text` wrote. TableError where somebody else wrote the property."""
+        """Read what `to_text` wrote. Raises TableError for foreign text."""
         try:
             snapshot_id, sequence = json.loads(text)
             return cls(snapshot_id=int(snapshot_id), sequence=int(sequence))
@@ -50,8 +48,6 @@ class Head:
 
 
 class Descent(StrEnum):
-    """Whether the head is in the history of the main branch."""
-
     KEPT = "kept"
     """The head is the current snapshot, or one of its ancestors."""
     ROLLED_BACK = "rolled back"
@@ -61,7 +57,7 @@ class Descent(StrEnum):
 
 
 def head_of(metadata: TableMetadata) -> Head | None:
-    """The newest head that the property or a retained snapshot names. None where nothing was committed yet."""
+    """The newest head by property or retained snapshots, if any."""
     text = metadata.properties.get(keys.HEAD)
     told = [] if text is None else [Head.from_text(text)]
     seen = (
@@ -73,10 +69,9 @@ def head_of(metadata: TableMetadata) -> Head | None:
 
 
 def descent(metadata: TableMetadata, head: Head) -> Descent:
-    """Whether the head is in the main branch's history, as far as that is retained.
+    """Whether the main branch has the head, as far as retained.
 
-    Sequence numbers fall from child to parent. So the history lacks the head if it reaches a lower sequence number
-    without meeting it.
+    Sequence numbers fall from child to parent.
     """
     for snapshot in history(metadata):
         if snapshot.snapshot_id == head.snapshot_id:
@@ -87,22 +82,17 @@ def descent(metadata: TableMetadata, head: Head) -> Descent:
 
 
 def check_lineage(table: ArchiveTable) -> None:
-    """RolledBack where the main branch was set back to a state before our last commit.
-
-    Only the retained history is checked.
-    """
+    """Raise RolledBack if the retained history of the main branch lost the archiver's last commit."""
     check_history(table.iceberg.metadata, topic=table.topic.topic, table=table.topic.table)
 
 
 def check_history(metadata: TableMetadata, *, topic: str, table: str) -> None:
-    """The check of `check_lineage` for those who only read a table."""
     head = head_of(metadata)
     if head is not None and descent(metadata, head) is Descent.ROLLED_BACK:
         raise _rolled_back(metadata, topic, table, missing=_listed(_unreached(metadata)), head=head)
 
 
 def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) -> RolledBack:
-    """The error of a table that was set back. `missing` names the offsets that it lost."""
     return _rolled_back(table.iceberg.metadata, table.topic.topic, table.topic.table, missing=missing, head=head)
 
 
@@ -119,7 +109,7 @@ def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: st
 
 
 def history(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """The current snapshot and its ancestors, newest first, as far as they are retained."""
+    """The current snapshot and retained ancestors, newest first."""
     known = {one.snapshot_id: one for one in metadata.snapshots}
     at = metadata.current_snapshot_id
     while at is not None and at in known:
@@ -128,9 +118,9 @@ def history(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def since(metadata: TableMetadata, snapshot_id: int | None) -> tuple[Snapshot, ...] | None:
-    """The snapshots after an ancestor of the current one, newest first. None where the history does not show it.
+    """The snapshots after an ancestor, newest first, None if the history lacks it.
 
-    Without an id: all of the history. None where it doesn't reach back to the table's first snapshot.
+    Without an id the whole history, None if incomplete.
     """
     if snapshot_id is None:
         return _since_creation(metadata)
@@ -148,21 +138,21 @@ def _since_creation(metadata: TableMetadata) -> tuple[Snapshot, ...] | None:
     line = tuple(history(metadata))
     if not line:
         return () if metadata.current_snapshot_id is None and metadata.next_sequence_number() <= 1 else None
-    first = line[-1]  # where others replaced the whole table, its number is a later one
+    first = line[-1]  # if an engine replaced the whole table, its number is a later one
     return line if first.parent_snapshot_id is None and first.sequence_number == 1 else None
 
 
 def cut_at(metadata: TableMetadata, sequence: int) -> int | None:
-    """The oldest retained snapshot of the main branch, where one after this sequence number may have expired before it.
+    """The oldest retained snapshot of main, if one after this sequence number may have expired.
 
-    Each snapshot has a sequence number of its own, one higher than the last.
+    Sequence numbers have no gaps.
     """
     line = tuple(history(metadata))
     return line[-1].snapshot_id if line and (line[-1].sequence_number or 0) > sequence + 1 else None
 
 
 def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
-    """Whether others compacted files by a schema that lacks columns which the table has or had."""
+    """Whether another engine compacted with a schema that lacks columns of the table."""
     schema = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), None)
     if schema is None or is_ours(snapshot) or not _is(snapshot, Operation.REPLACE):
         return False
@@ -171,12 +161,10 @@ def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
 
 
 def is_ours(snapshot: Snapshot) -> bool:
-    """Whether the archiver made the snapshot."""
     return keys.COMMIT_ID in summary_of(snapshot)
 
 
 def summary_of(snapshot: Snapshot) -> Mapping[str, str]:
-    """The entries of a snapshot's summary, except its operation."""
     return snapshot.summary.additional_properties if snapshot.summary else {}
 
 
@@ -185,11 +173,7 @@ def _is(snapshot: Snapshot, operation: Operation) -> bool:
 
 
 def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
-    """The offsets that a table lost when it was set back, by partition, as far as its snapshots tell.
-
-    These are the offsets of retained snapshots that are not ancestors, and all offsets after the last that the
-    ancestors brought.
-    """
+    """Offsets lost by a rollback: of retained snapshots that are not ancestors, and all after the ancestors' last."""
     metadata = table.iceberg.metadata
     found = _unreached(metadata)
     reached: dict[int, int] = {}
@@ -203,7 +187,6 @@ def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
 
 
 def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:
-    """The offsets of retained snapshots that are not in the main branch's history, by partition."""
     reached = {each.snapshot_id for each in history(metadata)}
     found: dict[int, list[tuple[int, int]]] = {}
     for snapshot in metadata.snapshots:

@@ -1,7 +1,4 @@
-"""The catalog's answer to who loads a table. What it has in common with earlier answers isn't made from JSON again.
-
-That is most of the work: a table's columns are some hundred objects, each of which pydantic checks.
-"""
+"""The catalog's answer to a load, reusing parts of earlier answers: parsing columns takes most of the time."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ _KEPT: Final = 64
 
 
 def table_of(text: str, known: Table | None = None) -> TableResponse:
-    """Read the answer. A metadata file never changes; so what it had is taken from `known`, if that is of it.
+    """Parse the answer, with unchanged parts from `known` of the same metadata file.
 
-    Raises pydantic's ValidationError where it isn't an answer of the REST protocol.
+    Raises ValidationError if it isn't an answer of the REST protocol.
     """
     with suppress(ValueError):
         told = json.loads(text)
@@ -35,7 +32,7 @@ def table_of(text: str, known: Table | None = None) -> TableResponse:
 
 
 def _is_of(told: Mapping[str, Any], metadata: Mapping[str, Any], known: Table) -> bool:
-    """Whether an answer is about this very metadata file. Some catalogs number them, for each table anew."""
+    """Whether both are of one metadata file. Some catalogs number files per table."""
     here = known.metadata
     return (
         told.get("metadata-location") == known.metadata_location
@@ -54,10 +51,7 @@ def _with_kept_schemas(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=_KEPT)
 def _schema(text: str) -> Schema:
-    """A schema that has already what pyiceberg works out when it is first used.
-
-    Threads share it, and Python can't copy an object while another thread adds to it.
-    """
+    """A schema with cached properties filled: threads share it, and no copy is possible while one of them adds some."""
     schema = Schema.model_validate_json(text)
     for name, member in vars(Schema).items():
         if isinstance(member, cached_property):

@@ -1,15 +1,7 @@
-"""Reads the manifest lists of snapshots, and notices one that was cut short, at whatever byte.
+"""Read manifest lists, and detect truncated ones.
 
-Iceberg doesn't keep a list's size. Cut within a block, the list says so itself. Cut at the end of a block it reads like
-a whole one, and only the snapshot's summary can tell:
-
-- `manifests-created` and `manifests-kept` together are the list's length. Snapshots of ours have them, and those of
-  newer versions of Iceberg's Java library (Spark, Trino, Flink).
-- Else `total-data-files` and `total-delete-files` are compared with what the list counts. Engines carry these totals on
-  from snapshot to snapshot, so a mistake stays, and not all engines write them. They are evidence where the parent's
-  list agrees with its own totals. Those of data files also are in a table's first snapshot, and if nothing is listed.
-
-What remains: a list of a snapshot without any of these, written by a library that makes several blocks of it.
+A cut between blocks shows only in the summary: `manifests-created` plus `manifests-kept`, or totals of files, if the
+parent's list agrees with its totals or has none. Undetected: multi-block lists without any of these.
 """
 
 from __future__ import annotations
@@ -47,19 +39,14 @@ UNREADABLE: Final = (ValueError, EOFError, zlib.error, LookupError, TypeError, S
 
 
 class BytesFile:
-    """Bytes as an input file, with what pyiceberg's readers need of one."""
-
     def __init__(self, content: bytes) -> None:
         self._content = content
 
     def open(self, seekable: bool = True) -> BytesIO:  # noqa: ARG002 - InputFile's
-        """The bytes from the first on."""
         return BytesIO(self._content)
 
 
 class _OneFile:
-    """A FileIO for one object that was read."""
-
     def __init__(self, content: bytes) -> None:
         self._content = content
 
@@ -68,7 +55,7 @@ class _OneFile:
 
 
 def whole(io: FileIO, path: str) -> bytes:
-    """All bytes of an object. ConnectionError where the store gave fewer than it says there are."""
+    """Read an object. Raises ConnectionError if bytes are missing."""
     with io.new_input(path).open() as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
@@ -79,7 +66,7 @@ def whole(io: FileIO, path: str) -> bytes:
 
 
 def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
-    """Read a list of which no snapshot tells. MetadataDamaged where it ends within a block; raises what `io` raises."""
+    """Read a list without a summary. Raises MetadataDamaged for a cut within a block, and errors of `io`."""
     content = whole(io, path)
     records = records_of(content, path)
     try:
@@ -93,7 +80,7 @@ def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
 
 
 def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> list[ManifestFile]:
-    """Read a snapshot's manifest list. MetadataDamaged where it was cut short; raises what `io` raises."""
+    """Read a snapshot's manifest list. Raises MetadataDamaged if truncated, and errors of `io`."""
     found = manifest_list(io, snapshot.manifest_list)
     told = summary_of(snapshot)
     created, kept = _number(told, CREATED), _number(told, KEPT)
@@ -117,9 +104,9 @@ def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> lis
 
 
 def manifest_content(io: FileIO, manifest: ManifestFile) -> bytes:
-    """All bytes of a manifest: no decoder notices where they end too early.
+    """Read a manifest: no decoder notices truncation.
 
-    MetadataDamaged where they are fewer than its list says; raises what `whole` raises.
+    Raises MetadataDamaged if shorter than its list says; raises like `whole`.
     """
     content = whole(io, manifest.manifest_path)
     if len(content) < manifest.manifest_length:
@@ -128,7 +115,7 @@ def manifest_content(io: FileIO, manifest: ManifestFile) -> bytes:
 
 
 def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) -> list[ManifestEntry]:
-    """Read a manifest's entries. MetadataDamaged where fewer of them are live than its list says."""
+    """Read a manifest's entries. Raises MetadataDamaged if live ones are missing."""
     content = manifest_content(io, manifest)
     try:
         found = manifest.fetch_manifest_entry(cast("FileIO", _OneFile(content)), discard_deleted=only_live)
@@ -140,14 +127,12 @@ def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) ->
 
 
 def check_entries(manifest: ManifestFile, live: int) -> None:
-    """Raise MetadataDamaged where a manifest has fewer live entries than its list says."""
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if live < counted:
         raise manifest_cut_short(manifest, entries=live, counted=counted)
 
 
 def manifest_cut_short(manifest: ManifestFile, **found: int) -> MetadataDamaged:
-    """The error of a manifest that lacks something; `found` says what."""
     return MetadataDamaged(
         "a manifest holds less than its list says, so files would be missed in silence: it was cut short; restore it "
         "from a backup or the store's versions; setting the table back to a snapshot without it takes records away",
@@ -157,7 +142,6 @@ def manifest_cut_short(manifest: ManifestFile, **found: int) -> MetadataDamaged:
 
 
 def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict[str, int]:
-    """By how many files the list has fewer than the summary's totals, where it has."""
     if any(each.added_files_count is None or each.existing_files_count is None for each in manifests):
         return {}
     lacking = {}
@@ -175,7 +159,6 @@ def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict
 def _sure(
     lacking: Mapping[str, int], found: Sequence[ManifestFile], io: FileIO, metadata: TableMetadata, snapshot: Snapshot
 ) -> dict[str, int]:
-    """What is lacking because the list was cut short, and not because the totals were wrong before."""
     if any(_DUPLICATES in summary_of(each) for each in metadata.snapshots):
         return {}
     before = _lacking_before(lacking, io, metadata, snapshot)
@@ -185,7 +168,6 @@ def _sure(
 
 
 def _lacking_before(names: Iterable[str], io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> dict[str, int]:
-    """What the parent's list lacks of these totals. Without those that nobody knows: it has none, or is gone."""
     parent = None if snapshot.parent_snapshot_id is None else metadata.snapshot_by_id(snapshot.parent_snapshot_id)
     if parent is None:
         return {}

@@ -1,8 +1,6 @@
-"""The table property `archiver.offsets`: how far each partition is archived (docs/concepts.md).
+"""The property `archiver.offsets`, compact JSON: `{"<partition>":[<next offset>,<leader epoch>],…}` (docs/concepts.md).
 
-The offsets are state, while the ranges in a snapshot's summary are provenance: the property survives the expiry of
-snapshots and commits by others. It is compact JSON, `{"<partition>":[<next offset>,<leader epoch>],…}`: about 20 bytes
-a partition in every metadata file of the table.
+It survives snapshot expiry and other engines' commits.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 def encode_offsets(offsets: Mapping[int, PartitionOffset]) -> str:
-    """The text of the property, partitions in ascending order."""
+    """Partitions ascend."""
     plain = {str(partition): [one.next_offset, one.leader_epoch] for partition, one in sorted(offsets.items())}
     return json.dumps(plain, separators=(",", ":"))
 
 
 def decode_offsets(text: str) -> dict[int, PartitionOffset]:
-    """Read what `encode_offsets` wrote. TableError where somebody else wrote the property."""
+    """Read what `encode_offsets` wrote. Raises TableError for foreign text."""
     try:
         return {
             int(partition): PartitionOffset(next_offset=int(next_offset), leader_epoch=int(leader_epoch))
@@ -37,12 +35,12 @@ def decode_offsets(text: str) -> dict[int, PartitionOffset]:
 
 
 def encode_first_offsets(first: Mapping[int, int]) -> str:
-    """The text of the property `archiver.first-offsets`: `{"<partition>":<offset>,…}`."""
+    """`archiver.first-offsets`: `{"<partition>":<offset>,…}`."""
     return json.dumps({str(each): offset for each, offset in sorted(first.items())}, separators=(",", ":"))
 
 
 def decode_first_offsets(text: str) -> dict[int, int]:
-    """Read what `encode_first_offsets` wrote. TableError where somebody else wrote the property."""
+    """Read what `encode_first_offsets` wrote. Raises TableError for foreign text."""
     try:
         return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError) as error:
@@ -54,17 +52,16 @@ def decode_first_offsets(text: str) -> dict[int, int]:
 
 
 def encode_ranges(ranges: Sequence[TranslatedRange]) -> str:
-    """The text of `archiver.ranges` in a summary: `{"<partition>":[<start>,<end>],…}` for advanced partitions."""
+    """`archiver.ranges` of a summary: `{"<partition>":[<start>,<end>],…}` for advanced partitions."""
     return json.dumps({str(partition): span for partition, span in spans(ranges).items()}, separators=(",", ":"))
 
 
 def decode_ranges(text: str) -> dict[int, tuple[int, int]]:
-    """Read what `encode_ranges` wrote."""
     return {int(partition): (start, end) for partition, (start, end) in json.loads(text).items()}
 
 
 def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
-    """The text of `archiver.lost` in a summary: `{"<partition>":[<start>,<end>,<start>,<end>…],…}`, gaps allowed."""
+    """`archiver.lost` of a summary: `{"<partition>":[<start>,<end>,<start>,<end>…],…}`, gaps allowed."""
     found: dict[str, list[int]] = {}
     for one in in_order(ranges):
         found.setdefault(str(one.partition), []).extend((one.start_offset, one.end_offset))
@@ -72,7 +69,7 @@ def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
 
 
 def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Read what `encode_spans` wrote: partition, start and end of each range."""
+    """Read what `encode_spans` wrote, as (partition, start, end)."""
     return tuple(
         (int(partition), start, end)
         for partition, edges in json.loads(text).items()
@@ -81,7 +78,7 @@ def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
-    """The first start and the last end of each partition. ValueError where its ranges have a gap or overlap."""
+    """The first start and last end by partition. Raises ValueError for gaps or overlaps."""
     found: dict[int, tuple[int, int]] = {}
     for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
         chain = tuple(group)
@@ -98,7 +95,7 @@ def in_order(ranges: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
 
 
 def advance(offsets: Mapping[int, PartitionOffset], ranges: Sequence[TranslatedRange]) -> dict[int, PartitionOffset]:
-    """The offsets after the ranges are in the table. A range that saw no leader epoch keeps the one before."""
+    """The offsets after the ranges. A range without a leader epoch keeps the previous one."""
     after = dict(offsets)
     for one in in_order(ranges):
         before = after.get(one.partition)

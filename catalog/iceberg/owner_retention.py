@@ -1,8 +1,4 @@
-"""Which snapshots the table's owner wants kept: the properties `history.expire.*`, as Iceberg's own expiry reads them.
-
-They only ever keep more. The archiver never removes a tag or a branch, so `history.expire.max-ref-age-ms` keeps nothing
-that would go otherwise.
-"""
+"""Snapshots that the owner's `history.expire.*` keep, as in Iceberg's expiry. Ages of refs are ignored."""
 
 from __future__ import annotations
 
@@ -26,10 +22,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRetention:
-    """How many of the newest snapshots of `main` stay, and until which age every snapshot stays.
-
-    None if the owner doesn't say. `unreadable` are properties that are no numbers: then every snapshot stays.
-    """
+    """How many newest snapshots of `main` stay, and to which age. With `unreadable` properties all stay."""
 
     least: int | None = None
     age_ms: int | None = None
@@ -37,7 +30,7 @@ class OwnerRetention:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> Self:
-        """Read a table's properties. What is set for the branch `main` counts instead of them, as in Iceberg."""
+        """Read the properties. Settings of the branch `main` override them, as in Iceberg."""
         properties = metadata.properties
         main = metadata.refs.get(MAIN_BRANCH)
         least, age_ms = _number(properties, MIN_SNAPSHOTS), _number(properties, MAX_AGE)
@@ -50,12 +43,11 @@ class OwnerRetention:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The properties that keep snapshots, with the values that count."""
+        """The effective properties."""
         given = {MIN_SNAPSHOTS: self.least, MAX_AGE: self.age_ms}
         return {**{key: str(value) for key, value in given.items() if value is not None}, **self.unreadable}
 
     def kept(self, metadata: TableMetadata, *, now_ms: int) -> frozenset[int]:
-        """Return the ids of the snapshots that stay."""
         if self.unreadable:
             return frozenset(one.snapshot_id for one in metadata.snapshots)
         young = (

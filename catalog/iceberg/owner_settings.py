@@ -1,4 +1,4 @@
-"""What a table's owner set that meets the archiver's settings, in words: which value wins, and what isn't followed."""
+"""Owner settings that meet the archiver's, in words: which wins, which is ignored."""
 
 from __future__ import annotations
 
@@ -26,12 +26,10 @@ _SAID: Final[set[str]] = set()
 
 
 def owner_remarks(table: ArchiveTable, retention: Retention) -> tuple[str, ...]:
-    """Say which properties of the owner contradict the archiver's settings, and which of the two counts."""
     return (*_of_files(table.properties), *_of_snapshots(table, retention), *_of_paths(table))
 
 
 def warn_once(table: ArchiveTable, retention: Retention) -> None:
-    """Log what `owner_remarks` says of a table, each remark once in a process."""
     for remark in owner_remarks(table, retention):
         if (said := f"{table.topic.table}: {remark}") not in _SAID:
             _SAID.add(said)
@@ -39,10 +37,7 @@ def warn_once(table: ArchiveTable, retention: Retention) -> None:
 
 
 def keeping_old_metadata(properties: Mapping[str, str]) -> tuple[TableUpdate, ...]:
-    """The update by which a commit has the catalog keep old metadata files, if the owner forbids the deletion of files.
-
-    Catalogs delete them by a property of the table, whatever `gc.enabled` says. The archiver sets it in new tables.
-    """
+    """Keep old metadata files if the owner forbids deleting files: catalogs delete them despite `gc.enabled`."""
     if is_shared(properties) and properties.get(DELETE_OLD_METADATA, "false").lower() == "true":
         return (SetPropertiesUpdate(updates={DELETE_OLD_METADATA: "false"}),)
     return ()
@@ -96,7 +91,6 @@ def _of_paths(table: ArchiveTable) -> Iterator[str]:
 
 
 def _seconds(seconds: float) -> str:
-    """A duration as the configuration has it: `24h`, `30d`, `90s`."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds and seconds % size == 0:
             return f"{int(seconds // size)}{unit}"

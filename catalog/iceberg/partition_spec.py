@@ -1,7 +1,4 @@
-"""Partition specs of columns: made from the terms of a configuration, and read from a table.
-
-Sources are known by field id, so a spec survives that a column is renamed. A source may lie in structs, at any depth.
-"""
+"""Partition specs of columns. Sources are field ids at any depth."""
 
 from __future__ import annotations
 
@@ -51,10 +48,9 @@ def partitioning_for(
     earlier: Iterable[Schema] = (),
     current: Partitioning | None = None,
 ) -> Partitioning:
-    """The partitioning that the terms mean in a table with this schema. UnfitPartitioning says what can't be.
+    """The partitioning for configured terms. Raises UnfitPartitioning.
 
-    A column may go by a name that it had in one of the `earlier` schemas, the newest first. What the table has
-    (`current`) it may keep, also if no new table may have it.
+    A column may have a name of `earlier` schemas (newest first). Terms of `current` may stay.
     """
     kept = {(each.source_id, each.transform) for each in current.columns} if current else set()
     columns: list[PartitionColumn] = []
@@ -79,13 +75,12 @@ def partitioning_for(
 
 
 def partitioning_of(spec: PartitionSpec) -> Partitioning:
-    """The fields of a spec."""
     columns = (PartitionColumn(each.name, str(each.transform), each.source_id) for each in spec.fields)
     return Partitioning(tuple(columns), INGEST_IDS)
 
 
 def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
-    """Whether the archiver can tell the partition of a row, whoever partitioned the table. Of no columns it can't."""
+    """Whether the archiver can compute a row's partition. False without columns."""
     return bool(partitioning.columns) and all(
         each.transform.partition("[")[0] in _KNOWN
         and each.source_id in schema.field_ids
@@ -95,7 +90,6 @@ def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
 
 
 def same_partitions(one: Partitioning, other: Partitioning) -> bool:
-    """Whether rows go to the same partitions. It doesn't matter which copy of the ingest timestamp is the source."""
     return _meaning(one) == _meaning(other)
 
 
@@ -106,9 +100,9 @@ def _meaning(one: Partitioning) -> list[tuple[str, int]]:
 
 
 def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None:
-    """The partitioning by columns that the archiver gave the table. None where it gave it none but time.
+    """The archiver's partitioning by columns, None if only by time.
 
-    PartitioningChanged where it is not the current one any more.
+    Raises PartitioningChanged if it isn't current.
     """
     ours = metadata.properties.get(PARTITIONED_BY)
     if not ours:
@@ -128,10 +122,9 @@ def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None
 
 
 def alter_statements(metadata: TableMetadata, by: str, table: str) -> list[str]:
-    """The SQL statements that give the table back its partitioning, each to be run by itself.
+    """SQL statements that restore the partitioning, one by one. Empty if the spec or a column is gone.
 
-    Fields count in order: from the first field that differs on, all are dropped and added again. Empty if the table no
-    longer has the spec, or a column of it.
+    From the first different field on, all are dropped and added.
     """
     expected = spec_by(metadata, by)
     if expected is None:
@@ -152,7 +145,7 @@ def alter_statements(metadata: TableMetadata, by: str, table: str) -> list[str]:
 
 
 def _sql_term(transform: str, column: str) -> str:
-    """A partition term in Spark SQL: `bucket[16]` of a column is `bucket(16, column)`, `day` is `days(column)`."""
+    """In Spark SQL `bucket[16]` is `bucket(16, column)`, `day` is `days(column)`."""
     path = ".".join(part if part.isidentifier() else _quoted(part) for part in column.split("."))
     name, _, number = transform.removesuffix("]").partition("[")
     if name == "identity":
@@ -165,7 +158,7 @@ def _quoted(name: str) -> str:
 
 
 def spec_by(metadata: TableMetadata, by: str) -> PartitionSpec | None:
-    """The spec with these transforms and sources, the current one first. None where the table has none."""
+    """The spec with these transforms and sources, the current one first, if any."""
     fitting = [spec for spec in metadata.partition_specs if partitioning_of(spec).by == by]
     return next(
         (spec for spec in fitting if spec.spec_id == metadata.default_spec_id), fitting[-1] if fitting else None
@@ -175,7 +168,7 @@ def spec_by(metadata: TableMetadata, by: str) -> PartitionSpec | None:
 def iceberg_spec(
     partitioning: Partitioning, *, known: Iterable[PartitionField] = (), last_id: int = 0
 ) -> PartitionSpec:
-    """The spec of a partitioning. A field that the table `known` from earlier specs keeps its id and name."""
+    """The spec of a partitioning. `known` fields of earlier specs keep id and name."""
     there = {(each.source_id, str(each.transform)): each for each in known}
     taken = {each.name.lower() for each in there.values()}
     free = max(last_id, PARTITION_FIELD_ID_START - 1)
@@ -195,9 +188,9 @@ def iceberg_spec(
 
 
 def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) -> Record:
-    """The values of a partition as a manifest has them.
+    """The manifest's values of a partition.
 
-    The schema may be the one before the commit that widens a source from int to long: then its values have 8 bytes.
+    Before a commit that widens a source to long, values have 8 bytes already.
     """
     kinds = (
         cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
@@ -210,7 +203,7 @@ def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) ->
 
 
 def tuple_of(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionTuple | None:
-    """The partition of a file whose manifest entry has these values of this spec. None where a source is unknown."""
+    """The partition for a manifest entry's values, None if a source is unknown."""
     if any(field.source_id not in schema.field_ids for field in spec.fields):
         return None
     kinds = (
@@ -225,7 +218,6 @@ def _widened(kind: PrimitiveType, value: bytes) -> PrimitiveType:
 
 
 def source_ids(metadata: TableMetadata) -> frozenset[int]:
-    """The columns that any spec of the table needs, with the structs that they are in."""
     wanted = {field.source_id for spec in metadata.partition_specs for field in spec.fields}
     found: set[int] = set()
     for field_id in wanted:
@@ -237,7 +229,6 @@ def source_ids(metadata: TableMetadata) -> frozenset[int]:
 
 
 def _ids_to(field_id: int, fields: Iterable[NestedField]) -> tuple[int, ...]:
-    """The field with this id and the structs above it. Empty where no struct has it."""
     for field in fields:
         if field.field_id == field_id:
             return (field_id,)
@@ -330,12 +321,12 @@ def _check_new(term: PartitionTerm, field: NestedField) -> None:
 
 
 def _is_unsigned(kind: DecimalType) -> bool:
-    """Whether a column has unsigned 64-bit numbers (`uint64 = "decimal"`): these always have room to be truncated."""
+    """Whether it is `uint64 = "decimal"`, which always has room for truncation."""
     return (kind.precision, kind.scale) == (UNSIGNED_LONG.precision, UNSIGNED_LONG.scale)
 
 
 def _name(term: PartitionTerm, source_id: int, schema: Schema, others: Sequence[PartitionColumn]) -> str:
-    """A name for the field: without dots, which catalogs refuse in folders, and no other column's name."""
+    """A unique name without dots, which catalogs refuse in folders."""
     function = term.transform.partition("[")[0]
     if term.source is None or (source_id in INGEST_IDS and function in TIMES):
         base = f"ingest_{function}"  # the name of a table's only field, also where the column is written out

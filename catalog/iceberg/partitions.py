@@ -1,7 +1,6 @@
-"""Find the partition spec that a file was written for, whatever spec is current now.
+"""Find the partition spec that a file was written for.
 
-Others can change the partitioning at any time. A partition value is meaningful only with its transform and source
-column, so both are kept with each staged file. If they don't fit the table, that is an error, never a guess.
+Staged files keep transform and source with the value. A mismatch is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -37,24 +36,23 @@ _COLUMNS: Final[Mapping[int, str]] = {
 
 
 def field_name(unit: PartitionBy) -> str:
-    """The name that the archiver gives the partition field."""
     return f"ingest_{unit}"
 
 
 def unit_of(field: PartitionField) -> PartitionBy | None:
-    """The unit of a partition field of the ingest timestamp. None where its source is another column."""
+    """The unit of an ingest timestamp field, None for other sources."""
     if field.source_id not in _COLUMNS:
         return None
     return next((unit for unit, transform in TRANSFORMS.items() if transform == field.transform), None)
 
 
 def partitioned_by(field: PartitionField) -> str:
-    """The transform and the source of a field, as a staged file keeps them: `day(13)`."""
+    """Transform and source as a staged file keeps them: `day(13)`."""
     return f"{field.transform}({field.source_id})"
 
 
 def current_field(metadata: TableMetadata, table: str) -> PartitionField:
-    """The only field of the current spec. PartitioningChanged where it is not one that the archiver creates."""
+    """The only current field. Raises PartitioningChanged unless the archiver creates such fields."""
     fields = metadata.spec().fields
     ours = next((each for each in fields if _is_ours(each)), None)
     if ours is not None and len(fields) == 1:
@@ -70,9 +68,9 @@ def current_field(metadata: TableMetadata, table: str) -> PartitionField:
 
 
 def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str) -> PartitionSpec:
-    """The spec that the file's value belongs to.
+    """The spec of the file's value.
 
-    PartitioningChanged where the table has none, or where several with different transforms fit.
+    Raises PartitioningChanged if none or several different ones fit.
     """
     if file.partition is not None:
         found = spec_by(metadata, file.partition.by)
@@ -98,7 +96,7 @@ def _no_spec(metadata: TableMetadata, file: DataFileInfo, table: str) -> Partiti
 
 
 def placed(metadata: TableMetadata, file: DataFileInfo) -> tuple[str, int] | None:
-    """The `partitioned_by` and partition value of a file, from the bounds of its rows. None where no partition fits."""
+    """The file's `partitioned_by` and value by its bounds, None if no partition fits."""
     current = metadata.default_spec_id
     for spec in sorted(_ours(metadata), key=lambda spec: spec.spec_id != current):
         values = _values(spec.fields[0], file)
@@ -108,7 +106,6 @@ def placed(metadata: TableMetadata, file: DataFileInfo) -> tuple[str, int] | Non
 
 
 def _ours(metadata: TableMetadata) -> list[PartitionSpec]:
-    """The table's specs with the ingest timestamp as their only source, old ones first."""
     specs = sorted(metadata.partition_specs, key=lambda spec: spec.spec_id)
     return [spec for spec in specs if len(spec.fields) == 1 and unit_of(spec.fields[0]) is not None]
 
@@ -121,20 +118,17 @@ def _fits(field: PartitionField, file: DataFileInfo) -> bool:
 
 
 def _values(field: PartitionField, file: DataFileInfo) -> set[int]:
-    """The values that a field gives the file's first and last timestamp. Empty where its bounds aren't known."""
     bounds = (file.lower_bounds.get(INGEST_TIMESTAMP_ID), file.upper_bounds.get(INGEST_TIMESTAMP_ID))
     value = field.transform.transform(TimestamptzType())
     return {int(value(*struct.unpack("<q", bound)) or 0) for bound in bounds if bound is not None}
 
 
 def _is_ours(field: PartitionField) -> bool:
-    """Whether the archiver made the field: its source is the ingest timestamp and its name is ours."""
     unit = unit_of(field)
     return unit is not None and field.name == field_name(unit)
 
 
 def _remedy(table: str, found: Sequence[PartitionField], wanted: PartitionField | None) -> list[str]:
-    """The SQL statements that leave the wanted field as the table's only one. Each is run by itself."""
     others = [each for each in found if each != wanted]
     changes: list[str] = []
     if len(others) == len(found):

@@ -1,9 +1,7 @@
-"""pyiceberg's snapshot producers, changed so that what they write is right and what they build on is whole.
+"""pyiceberg's snapshot producers, corrected.
 
-- Each added file is in a manifest of its own partition spec. pyiceberg writes all to one of the table's current spec,
-  so a partition value of another spec would be read as one of the current spec.
-- A manifest list or a manifest that was cut short ends the attempt: the new snapshot would make its loss last.
-- The summary says how many manifests the list has, by the names that Iceberg's Java library has for that.
+Added files get a manifest of their partition spec. A truncated manifest or list ends the attempt. Summaries count
+manifests.
 """
 
 from __future__ import annotations
@@ -60,7 +58,6 @@ class _Sound(_Producer):
         return found
 
     def _with_older(self) -> list[ManifestFile]:
-        """The manifest of added files of the current spec, and what stays of older ones."""
         return super()._manifests()
 
     def _of_parent(self) -> list[ManifestFile]:
@@ -69,7 +66,7 @@ class _Sound(_Producer):
         return [] if parent is None else manifests_of(self._io, metadata, parent)
 
     def _check_complete(self, manifests: Sequence[ManifestFile]) -> None:
-        """Raise MetadataDamaged where files got lost: pyiceberg reads manifests that were cut short as if whole."""
+        """Raise MetadataDamaged if files are missing: pyiceberg reads truncated manifests without an error."""
         before, after = _live(self._before), _live(manifests)
         expected = before + len(self._added_data_files) - self._gone
         if after < expected:
@@ -83,11 +80,9 @@ class _Sound(_Producer):
             )
 
     def fetch_manifest_entry(self, manifest: ManifestFile, discard_deleted: bool = True) -> list[ManifestEntry]:
-        """The entries of a manifest that is merged with others."""
         return entries_of(self._io, manifest, only_live=discard_deleted)
 
     def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriter:
-        """The writer of a new manifest."""
         if self._transaction.table_metadata.format_version != _KEPT_FORMAT:
             return super().new_manifest_writer(spec)
         return ManifestFileWriter(spec, self.schema(), self.new_manifest_output(), self._snapshot_id, self._compression)
@@ -124,19 +119,19 @@ class _Sound(_Producer):
 
 class _MergeAppend(_Sound, _MergeAppendFiles):
     def _with_older(self) -> list[ManifestFile]:
-        """As pyiceberg does it, without three threads, of which one has something to do."""
+        """Without pyiceberg's three threads, of which two are idle."""
         spec_id, files = self._transaction.table_metadata.default_spec_id, self._added_data_files
         added = [self._added_manifest(spec_id, files)] if files else []
         return self._process_manifests(added + self._existing_manifests())
 
     def _existing_manifests(self) -> list[ManifestFile]:
-        """The manifests of the snapshot before, but those whose files have all gone."""
+        """The previous manifests with any remaining file."""
         return [each for each in self._before if each.has_added_files() or each.has_existing_files()]
 
 
 class _Overwrite(_Sound, _OverwriteFiles):
     def _deleted_entries(self) -> list[ManifestEntry]:
-        """The entries of files that go, without bounds: these have parts of keys and values that may be erased."""
+        """Entries of removed files, without bounds that may have erased keys and values."""
         found = [_without_bounds(each) for each in super()._deleted_entries()]
         self._gone = len(found)
         return found
@@ -168,15 +163,15 @@ def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
 
 
 def merge_append(transaction: Transaction, summary: dict[str, str]) -> _MergeAppend:
-    """A producer of a snapshot that adds files.
+    """A producer that adds files.
 
-    From `commit.manifest.min-count-to-merge` manifests on they are merged.
+    Merges from `commit.manifest.min-count-to-merge` manifests on.
     """
     return _MergeAppend(Operation.APPEND, transaction, _files(transaction), snapshot_properties=summary)
 
 
 def overwrite(transaction: Transaction, summary: dict[str, str]) -> _Overwrite:
-    """A producer of a snapshot that replaces files by others."""
+    """A producer that replaces files."""
     return _Overwrite(Operation.OVERWRITE, transaction, _files(transaction), snapshot_properties=summary)
 
 

@@ -1,4 +1,4 @@
-"""The properties of our tables, which also say whose table it is (docs/concepts.md)."""
+"""The properties of the archiver's tables, including their owner (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ _FIXED = {
 
 
 def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) -> dict[str, str]:
-    """The properties of a new table."""
     return {
         **_FIXED,
         **metrics_properties(schema),
@@ -114,7 +113,7 @@ def superseded_property(columns: Mapping[int, Superseded]) -> dict[str, str]:
 
 
 def superseded_of(properties: Mapping[str, str]) -> dict[int, Superseded]:
-    """Read the property of older columns. Nothing if no column's type changed since tables have this property."""
+    """Read the property of older columns, empty if no type changed since it exists."""
     from schema_mapping.superseded import Superseded
 
     pairs = json.loads(properties.get(SUPERSEDED, "{}"))
@@ -122,10 +121,9 @@ def superseded_of(properties: Mapping[str, str]) -> dict[int, Superseded]:
 
 
 def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The table properties that say which columns get metrics.
+    """The properties that choose columns with metrics.
 
-    Columns that `current` measures already stay measured. The remaining room goes to the next of the first scalars,
-    shallow ones first. With a file's schema and the table's current properties the result is what the table will say.
+    Columns in `current` stay; the remaining room goes to the first scalars, shallow first.
     """
     scalars = tuple(_scalars(schema))
     kept = [name for name in scalars if _METRICS + name in (current or {})]
@@ -138,13 +136,11 @@ def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None)
 
 
 def stale_metrics(schema: Schema, current: Mapping[str, str]) -> list[str]:
-    """Metrics properties of columns that the schema no longer has. Engines refuse to change a table with one."""
     columns = set(schema.column_names)
     return sorted(key for key in current if key.startswith(_METRICS) and key.removeprefix(_METRICS) not in columns)
 
 
 def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
-    """The topic that a table says it archives, without a number in the registry. Checked as by `check_owner`."""
     topic_id = properties.get(TOPIC_ID)
     row = TopicRow(
         id=0,
@@ -158,7 +154,7 @@ def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
 
 
 def check_owner(topic: TopicRow, properties: Mapping[str, str], *, uuid: UUID | None = None) -> None:
-    """NotOurTable, NewerFormat or TopicRecreated where the table is not this topic's, in a format we know."""
+    """Raise NotOurTable, NewerFormat or TopicRecreated unless the table is this topic's, in a known format."""
     where = {"table": topic.table, "topic": topic.topic} | ({} if uuid is None else {"table_uuid": str(uuid)})
     if FORMAT not in properties or TOPIC not in properties:
         raise NotOurTable(
@@ -188,7 +184,6 @@ def check_owner(topic: TopicRow, properties: Mapping[str, str], *, uuid: UUID | 
 
 
 def _scalars(schema: Schema) -> Iterator[str]:
-    """The dotted names of the scalars of key and val that are in no list or map, breadth first."""
     level = [(field.name, field.field_type) for field in schema.fields if field.name in (names.KEY, names.VAL)]
     while level:
         deeper = []

@@ -1,8 +1,4 @@
-"""Commit a refill: add files with records that the table had lost, in one snapshot, once, and set the head anew.
-
-A refill asserts the snapshot that its missing rows were found in, so no record is added twice. The commit does not
-change how far partitions are archived.
-"""
+"""Commit a refill in one snapshot, once, and set the head. It asserts the planned snapshot."""
 
 from __future__ import annotations
 
@@ -29,10 +25,9 @@ Span: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """One commit: the files that come back, and the offsets of rows that stay gone, `erased` on purpose or `lost`.
+    """One refill commit. `erased` and `lost` offsets stay gone. `parent` was planned on.
 
-    `parent` is the snapshot that it was planned on. `heals` says that no row is missing after it. `offsets` say how far
-    partitions are archived.
+    `heals` if no row is missing afterwards.
     """
 
     commit_id: str
@@ -55,7 +50,7 @@ class Refilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAnew:
-    """Nothing was committed: others changed the table after the refill was planned. Plan it again."""
+    """Nothing was committed: the table changed since planning. Plan again."""
 
 
 RefillOutcome: TypeAlias = Refilled | PlannedAnew | Unresolved
@@ -83,7 +78,6 @@ def commit_refill(
 
 
 def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange | None) -> Attempt:
-    """Write the manifests of a snapshot with the files. The schema `change` goes with it."""
     transaction = LightTransaction(table.iceberg)
     properties = evolve(transaction, table, change)
     if refill.offsets:
@@ -98,7 +92,7 @@ def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange 
 
 
 def _told(refill: Refill) -> str:
-    """The text of `archiver.refilled`: `{"refilled":{"<partition>":[<start>,<end>,…]},"erased":…,"lost":…}`."""
+    """`archiver.refilled`: `{"refilled":{"<partition>":[<start>,<end>,…]},"erased":…,"lost":…}`."""
     parts = {"refilled": refill.refilled, "erased": refill.erased, "lost": refill.lost}
     return json.dumps({name: _edges(spans) for name, spans in parts.items() if spans}, separators=(",", ":"))
 

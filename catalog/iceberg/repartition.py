@@ -1,4 +1,4 @@
-"""The updates that give a table another partition spec. They change metadata alone: every file keeps its own spec."""
+"""The updates for another partition spec, of metadata alone: files keep their spec."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KEPT_CHANGES: Final = 16
 
 
 def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
-    """Whether the table has exactly this partitioning, and says that it is ours."""
+    """Whether it has exactly this partitioning, marked as the archiver's."""
     metadata = table.iceberg.metadata
     found = spec_by(metadata, wanted.by)
     told = metadata.properties.get(PARTITIONED_BY)
@@ -42,17 +42,14 @@ def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
 
 
 def changes_of(table: ArchiveTable) -> tuple[str, ...]:
-    """The ids of the last changes of the partitioning by us, the newest first."""
+    """The ids of the archiver's last partitioning changes, newest first."""
     return tuple(table.properties.get(REPARTITIONED, "").split())
 
 
 def repartition_updates(
     table: ArchiveTable, wanted: Partitioning, change_id: str
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The requirements and updates of the change. A spec that the table had before is taken up again.
-
-    The table remembers the change's id: whoever was told nothing of it finds it out by that.
-    """
+    """The change's requirements and updates. The table stores its id, which proves it if the answer is lost."""
     metadata = table.iceberg.metadata
     requirements = (
         AssertTableUUID(uuid=table.uuid),

@@ -1,7 +1,6 @@
-"""pyiceberg's REST client with a time limit on every request, and its failures as our errors.
+"""pyiceberg's REST client with timeouts, and its failures as `catalog.errors`.
 
-Without a limit a lost answer would block the archiver for ever. Errors name the catalog and the table, never a
-credential.
+Errors name catalog and table, never a credential.
 """
 
 from __future__ import annotations
@@ -94,18 +93,12 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _with_new_token(method: _Method) -> _Method:
-    """As pyiceberg does it: a request that is refused for its token is sent once more, with a new one."""
+    """Repeat a request once with a new token, as pyiceberg does."""
     retrying: Any = retry(**cast("Any", _RETRY_ARGS))
     return cast("_Method", retrying(method))
 
 
 class BoundedRestCatalog(RestCatalog):
-    """An Iceberg REST catalog whose requests fail after `timeout_seconds` without a byte.
-
-    `asked_pause` is the pause that the catalog asked for (`Retry-After`). `configured` are the properties it was made
-    with. With `late_io` a table's files are opened only when one is used.
-    """
-
     def __init__(
         self, name: str, *, timeout_seconds: float, properties: Mapping[str, str], late_io: bool = False
     ) -> None:
@@ -117,9 +110,9 @@ class BoundedRestCatalog(RestCatalog):
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
-        """The table as it is now. What is still as in `known` isn't made from JSON again: that is most of the work.
+        """The current table, reusing parts of `known`.
 
-        With `known`, the catalog is asked once more after an error of the server: this load shows what others changed.
+        With `known`, a server error is retried once.
         """
         if SNAPSHOT_LOADING_MODE in self.properties:
             found: Table = super().load_table(identifier)
@@ -139,9 +132,9 @@ class BoundedRestCatalog(RestCatalog):
     def send_commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitAnswer:
-        """Do what pyiceberg's `commit_table` does, but that the answer's metadata is read only if it is looked at.
+        """Like pyiceberg's `commit_table`, but with the answer parsed on use.
 
-        Raises one of `FAILURES`. CommitStateUnknownException if the error's type says so, whatever the status is.
+        Raises one of `FAILURES`; CommitStateUnknownException by the error's type, whatever the status.
         """
         self._check_endpoint(Capability.V1_UPDATE_TABLE)
         *namespace, name = table.name()
@@ -193,10 +186,7 @@ class BoundedRestCatalog(RestCatalog):
 
 
 def _text_of(request: CommitTableRequest, table: Table) -> str:
-    """The request as JSON. An added schema has `last-column-id`: Nessie requires it, and pyiceberg leaves it out.
-
-    It is the highest field id that the table ever had, with this schema.
-    """
+    """The request as JSON, with `last-column-id` of added schemas, which Nessie requires."""
     added = [update.schema_.highest_field_id for update in request.updates if isinstance(update, AddSchemaUpdate)]
     if not added:
         return request.model_dump_json()
@@ -210,9 +200,9 @@ def _text_of(request: CommitTableRequest, table: Table) -> str:
 
 
 def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """The same settings, of which the environment is asked once for each server: that takes longer than to send.
+    """Cache a server's environment settings: reading them takes longer than sending.
 
-    Settings of a single request are asked about each time.
+    Not for settings of a single request.
     """
     found: dict[tuple[object, ...], dict[str, Any]] = {}
 
@@ -228,7 +218,7 @@ def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[...,
 
 
 def connect(properties: Mapping[str, str], *, timeout_seconds: float, late_io: bool = False) -> BoundedRestCatalog:
-    """Connect to the catalog. CatalogUnreachable, CatalogDenied or CatalogRefused where that fails."""
+    """Connect to the catalog. Raises CatalogUnreachable, CatalogDenied or CatalogRefused."""
     uri = properties.get("uri", "")
     if not uri or properties.get("type", "rest") != "rest":
         raise CatalogRefused("the catalog must be an Iceberg REST catalog: set catalog.uri", uri=uri or None)
@@ -238,7 +228,7 @@ def connect(properties: Mapping[str, str], *, timeout_seconds: float, late_io: b
 
 @contextmanager
 def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
-    """Turn exceptions of pyiceberg and its transports inside the block into our errors."""
+    """Translate exceptions of pyiceberg and its transports to `catalog.errors`."""
     where = {"catalog": uri} | ({"table": table} if table else {})
     try:
         yield
@@ -275,6 +265,5 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
 
 
 def _said(error: Exception) -> str:
-    """The kind of the error and its first line, whole: the reason and the remedy often are at its end."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

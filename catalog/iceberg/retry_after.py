@@ -1,7 +1,4 @@
-"""The header `Retry-After` of an answer: how long the server asks a client to wait (RFC 9110, 10.2.3).
-
-It is a number of seconds or a date.
-"""
+"""The header `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3)."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ ASKS_TO_WAIT: Final = (429, 503)
 
 
 def retry_after_seconds(response: requests.Response) -> float:
-    """How long the server asks to wait. 0 where it doesn't say, or where the header can't be read."""
+    """Seconds to wait, 0 if absent or unreadable."""
     text = response.headers.get("Retry-After", "").strip()
     if response.status_code not in ASKS_TO_WAIT or not text:
         return 0.0
@@ -31,16 +28,13 @@ def retry_after_seconds(response: requests.Response) -> float:
 
 
 class AskedPause:
-    """The pause that the server of a session last asked for."""
-
     def __init__(self) -> None:
         self._until = 0.0
 
     def note(self, response: requests.Response, *_: Any, **__: Any) -> None:
-        """Note an answer: a hook of requests. An answer that asks for no pause ends an earlier one."""
+        """A hook of requests. Answers without a pause end an earlier one."""
         seconds = retry_after_seconds(response)
         self._until = time.monotonic() + seconds if seconds else 0.0
 
     def seconds(self) -> float:
-        """How many seconds of the pause remain."""
         return max(0.0, self._until - time.monotonic())

@@ -1,8 +1,4 @@
-"""Commit a rewrite: replace old data files of a table by new ones, in one snapshot, once.
-
-A rewrite changes no offsets. It asserts the snapshot that it was made on, so it never undoes commits of others. After
-an append by somebody else it is only prepared again.
-"""
+"""Commit a rewrite: replace data files in one snapshot, once, asserting its base."""
 
 from __future__ import annotations
 
@@ -38,11 +34,6 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Displaced:
-    """Nothing was committed: these old files are gone from the table, or rows of them were deleted meanwhile.
-
-    There are none where the rewrite was only to move first offsets, which others have moved.
-    """
-
     paths: tuple[str, ...]
 
 
@@ -82,10 +73,9 @@ def commit_rewrite(
 
 
 def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChange | None) -> Attempt:
-    """Write the manifests of a snapshot with the new files in place of the old ones.
+    """Write the manifests with the new files in place of the old.
 
-    The schema `change` goes with it. A rewrite that leaves records out raises RolledBack where others set the table
-    back: what goes must be what the registry means.
+    A removal raises RolledBack after a rollback: it must remove what the registry means.
     """
     if rewrite.removes:
         check_lineage(table)
@@ -113,7 +103,7 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
 
 
 def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
-    """The manifest entries of these data files in the current snapshot, by path. Missing files are left out."""
+    """Manifest entries by path, without missing files."""
     snapshot = table.iceberg.current_snapshot()
     return {
         entry.data_file.file_path: entry.data_file
@@ -126,14 +116,13 @@ def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
 def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
     """The old file whose partition a new one takes.
 
-    None where the new file names its own partition, or where the old files are in several.
+    None if the new file names its partition, or the old files have several.
     """
     places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
     return old[0] if file.partitioned_by is None and len(places) == 1 else None
 
 
 def _told(rewrite: Rewrite) -> dict[str, str]:
-    """The entries of the summary: the digest of the records kept, and how many were left out on purpose."""
     spans = [each for group in rewrite.groups for each in group.all_spans]
     left_out = {
         keys.ERASED_ROWS: sum(each.erased for each in spans),

@@ -1,8 +1,4 @@
-"""Writes objects to S3 with headers that pyarrow's client can't send: encryption, and no checksums of its own.
-
-Each request is signed with the SHA-256 of its content, so the store refuses what was changed on the way. An upload in
-parts requests encryption when it begins, as S3 wants it. Reading is left to pyarrow's client.
-"""
+"""Write objects to S3 with headers that pyarrow can't send. Requests are signed with the SHA-256 of their content."""
 
 from __future__ import annotations
 
@@ -43,9 +39,9 @@ _CONNECT_SECONDS: Final = 10.0
 
 
 class S3Writer:
-    """Writes and deletes objects of one bucket. Threads may share it.
+    """Writes and deletes objects of one bucket. Thread-safe.
 
-    Errors are OSErrors with the store's answer in their text: PermissionError and FileNotFoundError where it says so.
+    Raises OSError with the store's answer, PermissionError and FileNotFoundError included.
     """
 
     def __init__(self, properties: Mapping[str, Any], bucket: str, region: str) -> None:
@@ -53,11 +49,10 @@ class S3Writer:
         self._prefix = f"{bucket}/"
 
     def file(self, file: PyArrowFile) -> PyArrowFile:
-        """The same file, written by this writer."""
         return WrittenFile(file, self)
 
     def create(self, path: str) -> OutputStream:
-        """Begin an object at `BUCKET/KEY`. It is there once the stream is closed, and never if its block fails."""
+        """Begin an object at `BUCKET/KEY`. It appears when the stream is closed, never after an error in the block."""
         with _os_errors():
             stream: Any = obstore.open_writer(
                 self._store,
@@ -68,20 +63,20 @@ class S3Writer:
             return cast("OutputStream", stream)
 
     def delete(self, path: str) -> None:
-        """Remove the object at `BUCKET/KEY`. Nothing is put in the place of its folder."""
+        """Remove `BUCKET/KEY`, without a placeholder for its folder."""
         with _os_errors():
             obstore.delete(self._store, path.removeprefix(self._prefix))
 
 
 class WrittenFile(PyArrowFile):
-    """A file that is read by pyarrow's client and written by an `S3Writer`."""
+    """Read by pyarrow's client, written by an `S3Writer`."""
 
     def __init__(self, file: PyArrowFile, writer: S3Writer) -> None:
         super().__init__(file.location, file._path, file._filesystem, file._buffer_size)  # noqa: SLF001 - the same file
         self._writer = writer
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        """Begin the object. FileExistsError if there is one already, unless it is to be overwritten."""
+        """Begin the object. Raises FileExistsError unless `overwrite`."""
         if not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
         return self._writer.create(self._path)
@@ -109,7 +104,6 @@ def _store(properties: Mapping[str, Any], bucket: str, region: str) -> S3Store:
 
 
 def _with_bucket(endpoint: str, bucket: str, properties: Mapping[str, Any]) -> str:
-    """The address as this client wants it: with the bucket in the host's name, if that is how buckets are addressed."""
     if not property_as_bool(dict(properties), S3_FORCE_VIRTUAL_ADDRESSING, default=False):
         return endpoint
     scheme, separator, host = endpoint.partition("://")
@@ -117,7 +111,7 @@ def _with_bucket(endpoint: str, bucket: str, properties: Mapping[str, Any]) -> s
 
 
 def _credentials(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that are given, and no token from the environment beside them. None: the client searches for some."""
+    """The given keys, without a token from the environment. None: the client searches for some."""
     texts = dict(properties)
     key = get_first_property_value(texts, S3_ACCESS_KEY_ID, AWS_ACCESS_KEY_ID)
     secret = get_first_property_value(texts, S3_SECRET_ACCESS_KEY, AWS_SECRET_ACCESS_KEY)
@@ -158,5 +152,4 @@ def _os_errors() -> Iterator[None]:
 
 
 def _answer(error: Exception) -> str:
-    """The error's text without what it appends for developers of its client."""
     return str(error).partition("\n\nDebug source")[0]

@@ -1,7 +1,6 @@
-"""Merge the ledger's columns into a table whose columns others may have changed (docs/schema-evolution.md).
+"""Merge the ledger's columns into a table that other engines may have changed (docs/schema-evolution.md).
 
-Columns are known by field id, never by name. A column that others added keeps its name. If the ledger wants the same
-name, our column becomes `<name>_<field id>` in the table. Files are read by id, so nothing else changes.
+A ledger column whose name is taken becomes `<name>_<field id>`.
 """
 
 from __future__ import annotations
@@ -37,10 +36,8 @@ if TYPE_CHECKING:
 class SchemaChange:
     """The columns of the ledger at a version.
 
-    `owned_ids` are all field ids that the ledger ever assigned; an owned column that the schema lacks is dropped from
-    the table. `written_ids` are columns that rows are written to; the table must have them at once, whatever version it
-    is at. `bloom_filters` are those that the table shall have; None leaves it those that it has. `superseded` are the
-    older columns of fields whose type changed, by field id.
+    Owned columns missing in the schema are dropped. The table must have `written_ids` at once. `bloom_filters` replace
+    the table's unless None. `superseded` are older columns, by field id.
     """
 
     schema: Schema
@@ -52,7 +49,7 @@ class SchemaChange:
 
     @classmethod
     def of(cls, assignment: Assignment, *, bloom_filters: BloomFilters | None = None) -> Self:
-        """The newest columns of the ledger after an assignment of field ids."""
+        """The ledger's newest columns after an assignment."""
         from schema_mapping.superseded import superseded_columns
 
         return cls(
@@ -65,9 +62,9 @@ class SchemaChange:
         )
 
     def for_table(self, schema: Schema, version: int) -> Self | None:
-        """What to change in a table with this schema, at this version of the ledger. None for nothing.
+        """The change for a table with this schema and ledger version, None for none.
 
-        At the same version columns are only added: changes by others stay.
+        At the same version columns are only added: foreign changes stay.
         """
         if self.version > version:
             return self
@@ -77,21 +74,19 @@ class SchemaChange:
 
     @property
     def adding(self) -> Self:
-        """The change, without dropping columns."""
         return replace(self, owned_ids=frozenset())
 
 
 def merge(change: SchemaChange, current: Schema) -> Schema:
-    """The table's schema with the ledger's columns. SchemaConflict where a type was changed other than by widening."""
+    """The table's schema with the ledger's columns. Raises SchemaConflict for type changes other than widening."""
     fields = _merge_fields(change.schema.fields, current.fields, change.owned_ids)
     return Schema(*fields, identifier_field_ids=current.identifier_field_ids)
 
 
 def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: int) -> None:
-    """SchemaConflict where others used field ids that the ledger has assigned to new columns.
+    """Raise SchemaConflict if another engine used ids that the ledger has assigned.
 
-    `last_field_id` is the ledger's highest id at its last change of the table. `last_column_id` is the table's highest
-    id.
+    Both are the highest ids: `last_field_id` of the ledger, `last_column_id` of the table.
     """
     taken = sorted(number for number in change.schema.field_ids if last_field_id < number <= last_column_id)
     if taken:

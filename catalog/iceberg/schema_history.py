@@ -1,7 +1,6 @@
-"""The schemas that a table has had, oldest first.
+"""The schemas of a table, oldest first.
 
-The table's metadata keeps every schema under its number. Some catalogs keep one more from the table's creation, with
-field ids of its own; it is left out, as its ids mean other columns.
+Some catalogs keep one more from the creation, with other field ids; it is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _FIXED = {PARTITION_ID: f"{names.KAFKA}.{names.PARTITION}", OFFSET_ID: f"{names.
 
 
 def schema_history(metadata: TableMetadata) -> tuple[Schema, ...]:
-    """Every schema of an archive's table, in the order in which they were added. The current one is among them."""
+    """In the order of addition, the current one included."""
     ordered = sorted(metadata.schemas, key=lambda schema: schema.schema_id)
     return tuple(schema for schema in ordered if _has_our_ids(schema))
 

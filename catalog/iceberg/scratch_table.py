@@ -1,4 +1,4 @@
-"""A table of one column that is made to see whether the catalog lets us work, and dropped again."""
+"""A one-column table, made and dropped to test what the catalog permits."""
 
 from __future__ import annotations
 
@@ -40,12 +40,11 @@ _SCHEMA: Final = Schema(NestedField(field_id=9, name=_COLUMN, field_type=StringT
 
 @dataclass(frozen=True, slots=True)
 class _NoteTable:
-    """The scratch table's definition; see `table_creation.Definition`."""
+    """See `table_creation.Definition`."""
 
     schema: Schema = _SCHEMA
 
     def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
-        """The updates that create the table, as for archives."""
         unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
         return (
             AssignUUIDUpdate(uuid=staged.table_uuid),
@@ -61,14 +60,13 @@ class _NoteTable:
         )
 
     def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
-        """The updates that change the plain table, as for archives."""
         return (UPGRADE, *schema_updates(plain, self.schema), SetPropertiesUpdate(updates=_PROPERTIES))
 
 
 class ScratchTable:
-    """A table in a namespace, which is made too if it is missing.
+    """A table in a namespace that is created if missing.
 
-    Call `connect` first, `drop` after `create`, and `leave` at the end.
+    Call `connect`, then `create` and `drop`, and `leave` at the end.
     """
 
     def __init__(self, properties: Mapping[str, str], *, namespace: str, name: str, timeout_seconds: float) -> None:
@@ -82,22 +80,19 @@ class ScratchTable:
 
     @property
     def is_made(self) -> bool:
-        """Whether the catalog has the table."""
         return self._table is not None
 
     @property
     def table(self) -> Table:
-        """The table, once it is made."""
         assert self._table is not None
         return self._table
 
     @property
     def location(self) -> str:
-        """The folder of the table."""
         return str(self.table.metadata.location).rstrip("/")
 
     def connect(self) -> None:
-        """Connect, and make the namespace. Raises subclasses of TableError."""
+        """Connect, and make the namespace. Raises TableError."""
         self._rest = connect(self._properties, timeout_seconds=self._timeout_seconds)
         with self._in_our_words():
             parts = tuple(self._namespace.split("."))
@@ -105,10 +100,7 @@ class ScratchTable:
                 self._make(self._rest, parts[:depth])
 
     def create(self) -> bool:
-        """Make the table as archives are made, after `connect`. Returns whether the catalog has staged creation.
-
-        Raises subclasses of TableError.
-        """
+        """Make the table like archives; return whether staged creation works. Raises TableError."""
         assert self._rest is not None
         name = f"{self._namespace}.{self.name}"
         with self._in_our_words():
@@ -121,10 +113,7 @@ class ScratchTable:
         return is_staged
 
     def proposes(self) -> bool:
-        """Whether the catalog takes proposals of tables: without staged creation, no name can be tried.
-
-        Raises subclasses of TableError.
-        """
+        """Whether the catalog accepts staged creation, without which names can't be tried. Raises TableError."""
         assert self._rest is not None
         with self._in_our_words():
             try:
@@ -136,10 +125,9 @@ class ScratchTable:
         return True
 
     def try_name(self, name: str, *, proposes: bool = True) -> Mapping[str, str] | None:
-        """Propose a table to the catalog without making it. If it exists, return its properties instead.
+        """Propose a table without making it; return the properties of an existing one.
 
-        Raises subclasses of TableError if the catalog refuses the name. If it `proposes` nothing, only the properties
-        of an existing table are read.
+        Raises TableError if the name is refused. Without `proposes`, only reads an existing table.
         """
         assert self._rest is not None
         with in_our_words(self._properties.get("uri", ""), name):
@@ -161,7 +149,7 @@ class ScratchTable:
         self._made.append(namespace)
 
     def write_and_read(self) -> int:
-        """Commit a file with one row, load the table anew, and count its rows. Raises the leaves of TableError."""
+        """Commit a file with one row, reload the table, count its rows. Raises TableError."""
         with self._in_our_words():
             self.table.append(pa.table({_COLUMN: ["archiver check"]}))
             assert self._rest is not None
@@ -169,13 +157,13 @@ class ScratchTable:
             return int(self._table.scan().to_arrow().num_rows)
 
     def drop(self) -> None:
-        """Drop the table. Its files stay: the caller deletes them. Raises the leaves of TableError."""
+        """Drop the table. The caller deletes its files. Raises TableError."""
         assert self._rest is not None
         with self._in_our_words():
             self._rest.drop_table(self.table.name())
 
     def leave(self) -> TableError | None:
-        """Drop the namespaces that were made, and close the connections. Returns what prevented that."""
+        """Drop created namespaces and close connections. Returns what prevented it."""
         if self._rest is None:
             return None
         try:

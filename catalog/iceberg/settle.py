@@ -1,9 +1,6 @@
-"""Settle staged ranges: find out which are in the table, which never will be, and which still wait.
+"""Settle staged ranges: in the table, never will be, or waiting (docs/concepts.md, step 4).
 
-See docs/concepts.md, step 4. It runs at the start of a job, after `Moved` and after `Unresolved`. The snapshot that
-advanced a range's partition decides its fate. Where that snapshot has expired, the offsets decide, since the fence
-gives every offset one owner. The loaded table may be out of date. So a range that is not in it yet is not refused: a
-refusal can't be taken back.
+The snapshot that advanced the partition decides; if expired, the offsets. A stale table never refuses a range.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from catalog.model import TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """A range that is in the table. `commit_id` and `snapshot_id` are None where its snapshot has expired."""
+    """A range in the table. The ids are None if its snapshot has expired."""
 
     range: TranslatedRange
     commit_id: str | None
@@ -35,15 +32,13 @@ class Landed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A range that will never be in the table, and the reason."""
-
     range: TranslatedRange
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """The fates of ranges: confirm the landed ones, reject the refused ones, commit the waiting ones."""
+    """Confirm the landed ranges, reject the refused ones, commit the waiting ones."""
 
     landed: tuple[Landed, ...]
     refused: tuple[Refused, ...]
@@ -51,10 +46,9 @@ class Settled:
 
 
 def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False) -> Settled:
-    """The fate of each range, according to the loaded table. Reads manifests only of commits in doubt.
+    """The fate of each range by the table. Reads manifests only of commits in doubt.
 
-    RolledBack where others set the table back, which says nothing about a range's fate. With `after_rollback` a range
-    that was in the table counts as landed, though it has to be brought back.
+    Raises RolledBack after a rollback, unless `after_rollback`: then ranges once in the table count as landed.
     """
     if not after_rollback:
         check_lineage(table)
@@ -82,10 +76,9 @@ def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_roll
 def _fate(
     one: TranslatedRange, end: int | None, history: _History, *, follows_refused: bool
 ) -> Landed | Refused | None:
-    """The fate of a range. None where it still waits.
+    """A range's fate, None while it waits.
 
-    `end` is where the partition ends before the range: in the table, or after the waiting ranges before it. A range
-    that starts after `end` waits, since the loaded table may be out of date, unless a range before it was refused.
+    `end` is the partition's end before it. A range after it waits, unless an earlier one was refused.
     """
     if end is None or one.start_offset == end or (one.start_offset > end and not follows_refused):
         return None
@@ -114,8 +107,6 @@ def _fate(
 
 
 class _History:
-    """The snapshots of a table, with the offsets by which they advanced partitions."""
-
     def __init__(self, table: ArchiveTable) -> None:
         self._io, self._metadata = table.io, table.iceberg.metadata
         self._advances = tuple(
@@ -126,7 +117,6 @@ class _History:
         self.added_paths = cache(self._added_paths)
 
     def that_advanced(self, one: TranslatedRange) -> Snapshot | None:
-        """The snapshot that advanced the partition past the range's start."""
         for snapshot, spans in reversed(self._advances):
             start, end = spans.get(one.partition, (0, 0))
             if start <= one.start_offset < end:

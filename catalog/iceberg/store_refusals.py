@@ -1,8 +1,4 @@
-"""What a store's refusal means, and what to do about it, by the text of its client's error.
-
-Clients report most failures as OSError, with the store's code in the text. Only this module and the archiver's
-`store_errors` read such texts.
-"""
+"""What a store's refusal means and what to do, by its client's error text."""
 
 from __future__ import annotations
 
@@ -35,17 +31,15 @@ _WITHOUT_CHECKSUMS: Final = "Error performing"
 
 
 def is_denied(error: Exception) -> bool:
-    """Whether the store refused the credentials, or what they may do. Also when they have expired."""
     return isinstance(error, PermissionError) or bool(_DENIED.search(str(error)))
 
 
 def is_expired(error: Exception) -> bool:
-    """Whether the store says that the credentials have expired: new ones may do."""
     return bool(_EXPIRED.search(str(error)))
 
 
 def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> str:
-    """Say what kind of denial it is, and what to do. `writes` says that an object was to be written to `path`."""
+    """The kind of denial and the remedy. `writes` for a write to `path`."""
     text = str(error)
     encrypts = writes and path.startswith("s3") and not text.count(_WITHOUT_CHECKSUMS)
     if key_right := _KEY_RIGHT.search(text):
@@ -68,7 +62,7 @@ def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> 
 
 
 def checksum_advice(error: Exception, path: str) -> str | None:
-    """Say what to do if the store may have refused a write for its checksum. None if that can't be the reason."""
+    """The remedy if a checksum may be the reason of a refused write, else None."""
     text = str(error)
     if not path.startswith("s3") or _WITHOUT_CHECKSUMS in text or not _BY_CHECKSUMS.search(text):
         return None

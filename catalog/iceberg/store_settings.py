@@ -1,6 +1,6 @@
-"""The settings of object stores, under Iceberg's and pyiceberg's names: which exist, and how S3 is written to.
+"""Settings of object stores with Iceberg's and pyiceberg's names.
 
-Only names and values: nothing here opens a store, so that a configuration can be checked before any work.
+Opens no store, so that configuration is checked first.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _INSTEAD: Final = {
 
 
 class StoreSettingError(ValueError):
-    """A setting of a store that has no effect or no such value. Names the setting and what to write."""
+    """A setting without effect or with an invalid value. Says what to write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteHeaders:
-    """The headers that requests to write to S3 have: the encryption that is requested, and whether checksums are sent.
+    """The headers of S3 writes: encryption and checksums.
 
-    `algorithm` is the value of `x-amz-server-side-encryption`, `kms_key` the id of the key.
+    `algorithm` is for `x-amz-server-side-encryption`, `kms_key` a key id.
     """
 
     algorithm: str | None = None
@@ -69,7 +69,7 @@ class WriteHeaders:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any]) -> Self:
-        """Read the settings. Raises StoreSettingError for values that can't work."""
+        """Read the settings. Raises StoreSettingError for invalid values."""
         kind, key = _text(properties, SSE_TYPE), properties.get(SSE_KEY)
         if kind == "custom":
             raise StoreSettingError(
@@ -87,14 +87,13 @@ class WriteHeaders:
 
     @property
     def are_usual(self) -> bool:
-        """Whether pyarrow's client sends them by itself: no encryption header, and checksums."""
         return self.algorithm is None and self.checksums
 
 
 def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> None:
-    """Raise StoreSettingError for a setting of a store that has no effect, or no such value. `prefix` is of its key.
+    """Raise StoreSettingError for a setting without effect or an invalid value. `prefix` is of its key.
 
-    With `py-io-impl` another client reads the settings, and only that client knows its names.
+    With `py-io-impl` settings are unknown.
     """
     if PY_IO_IMPL in properties:
         if mine := sorted({SSE_TYPE, SSE_KEY, CHECKSUMS} & properties.keys()):

@@ -63,10 +63,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TableCatalog:
-    """An Iceberg REST catalog, opened by pyiceberg's properties. One for each thread.
-
-    A request fails after `timeout_seconds`.
-    """
+    """An Iceberg REST catalog by pyiceberg's properties, one per thread. Requests fail after `timeout_seconds`."""
 
     def __init__(
         self,
@@ -77,9 +74,10 @@ class TableCatalog:
         may_be_away: bool = False,
         late_io: bool = False,
     ) -> None:
-        """Connect. With `may_be_away` a catalog that can't be reached is tried again at the first call.
+        """Connect.
 
-        With `late_io` tables have a `LateFileIO`: for those who mostly look at metadata.
+        `may_be_away` postpones a failed connection to the first call. `late_io` gives tables a `LateFileIO`, for
+        metadata readers.
         """
         self._uri = properties.get("uri", "")
         self._properties = dict(properties)
@@ -100,7 +98,6 @@ class TableCatalog:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         if self._connection is not None:
             self._connection.close()
 
@@ -114,18 +111,18 @@ class TableCatalog:
         return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
 
     def known(self, table: ArchiveTable) -> LastKnownTable:
-        """What the registry keeps of a table for when the catalog can't be reached. FormatUpgraded as for a commit."""
+        """What the registry keeps of a table. Raises FormatUpgraded as for a commit."""
         check_writable(table)
         return LastKnownTable.of(table, self._properties)
 
     def recall(self, topic: TopicRow, known: LastKnownTable) -> ArchiveTable:
-        """A table as the registry kept it. CatalogUnreachable where its storage needs the catalog."""
+        """A table as the registry kept it. Raises CatalogUnreachable if its storage needs the catalog."""
         return known.table(topic, self._properties)
 
     def load(self, topic: TopicRow, known: ArchiveTable | None = None) -> ArchiveTable | None:
-        """The topic's table, None where there is none; NotOurTable, NewerFormat, TopicRecreated, CatalogUnreachable.
+        """The topic's table, if any. An unchanged `known` makes it cheaper.
 
-        It takes less where it still is as `known`.
+        Raises NotOurTable, NewerFormat, TopicRecreated and CatalogUnreachable.
         """
         with in_our_words(self._uri, topic.table):
             try:
@@ -136,14 +133,13 @@ class TableCatalog:
         return ArchiveTable(topic=topic, iceberg=table)
 
     def require(self, topic: TopicRow) -> ArchiveTable:
-        """The topic's table. TableMissing where there is none. Raises like `load` too."""
+        """The topic's table. Raises TableMissing, and like `load`."""
         table = self.load(topic)
         if table is None:
             raise TableMissing("the table is gone; its files stay: restore it", table=topic.table)
         return table
 
     def reload(self, known: ArchiveTable) -> ArchiveTable:
-        """The same table as it is now. TableMissing where it was dropped, or made anew. Raises like `load` too."""
         table = self.load(known.topic, known)
         if table is None or table.uuid != known.uuid:
             raise TableMissing(
@@ -155,9 +151,9 @@ class TableCatalog:
         return table
 
     def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
-        """A topic's table, found by its name alone, without a row in the registry (its `id` is 0).
+        """A topic's table by name, without a registry row (`id` 0), if any.
 
-        None where there is no such table. NotOurTable and NewerFormat where it is not this topic's archive.
+        Raises NotOurTable and NewerFormat if it isn't this topic's archive.
         """
         with in_our_words(self._uri, name):
             try:
@@ -168,7 +164,7 @@ class TableCatalog:
         return ArchiveTable(topic=row, iceberg=table)
 
     def archives(self, namespace: str) -> dict[str, str]:
-        """The archives in a namespace: the names of the tables, and the topics that they archive."""
+        """The archives in a namespace: topics by table."""
         with in_our_words(self._uri, namespace):
             try:
                 found = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
@@ -186,10 +182,10 @@ class TableCatalog:
         partition_source: PartitionSource = "nested",
         adopts: bool = False,
     ) -> ArchiveTable:
-        """The topic's table. It is created, with its namespace, where there is none.
+        """The topic's table, created with its namespace if missing; existing ones are left.
 
-        A table that exists is left as it is. With `adopts`, an empty table that the archiver didn't make becomes the
-        topic's table if its columns fit. UnfitPartitioning if the columns can't be partitioned in this way.
+        `adopts` takes over an empty foreign table with fitting columns. Raises UnfitPartitioning if the columns can't
+        be partitioned so.
         """
         found = self._loaded(topic, adopts=adopts)
         if found is not None:
@@ -212,7 +208,7 @@ class TableCatalog:
         raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
 
     def _loaded(self, topic: TopicRow, *, adopts: bool) -> ArchiveTable | None:
-        """The topic's table. With `adopts`, None also for a table that isn't the archiver's."""
+        """The topic's table. With `adopts`, None also for foreign tables."""
         try:
             return self.load(topic)
         except NotOurTable:
@@ -229,11 +225,9 @@ class TableCatalog:
         commit_id: str,
         is_fresh: bool = False,
     ) -> CommitOutcome:
-        """Append the ranges in one snapshot, exactly once.
+        """Append the ranges in one snapshot, exactly once. Safe to repeat with the same `commit_id`.
 
-        The schema `change` goes with it where the table lacks it. `table` says which table is meant, by UUID; it is
-        loaded again, before the first try only unless it `is_fresh`: the catalog refuses a commit that was prepared on
-        an older state. It is safe to call again with the same `commit_id`.
+        Adds columns of `change`. `table` is reloaded, before the first attempt unless `is_fresh`.
         """
         with in_our_words(self._uri, table.topic.table):
             return commits.commit(
@@ -246,10 +240,9 @@ class TableCatalog:
             )
 
     def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
-        """Expire our snapshots that are too old or too many, if it is worth a commit; return how many.
+        """Expire the archiver's snapshots that are too old or too many, if worth a commit; return their number.
 
-        `known` is the table as it was loaded a short time ago. Failures are logged, not raised. What the table's owner
-        set against `retention` is logged once.
+        `known` was loaded recently. Failures are logged. Conflicting owner settings are logged once.
         """
         warn_once(known, retention)
         try:
@@ -260,11 +253,10 @@ class TableCatalog:
             return 0
 
     def expire(self, table: ArchiveTable, snapshots: Sequence[Snapshot]) -> tuple[str, ...]:
-        """Remove these snapshots, and delete their manifest lists and the manifests that no other snapshot has.
+        """Remove these snapshots, their lists and manifests. Returns the paths possibly left.
 
-        Returns the paths that may be left: catalog or store failed meanwhile. `table` is the table as it was loaded a
-        short time ago. CatalogUnreachable (retryable) if others have committed since. FilesShared if the table's owner
-        forbids it.
+        `table` was loaded recently. Raises CatalogUnreachable (retryable) after foreign commits, FilesShared if the
+        owner forbids it.
         """
         with in_our_words(self._uri, table.topic.table):
             try:
@@ -277,12 +269,10 @@ class TableCatalog:
     def repartition(
         self, table: ArchiveTable, wanted: Partitioning, *, change_id: str, attempted: Callable[[ArchiveTable], None]
     ) -> ArchiveTable:
-        """Give the table this partitioning for the files to come; return it as it is then.
+        """Change the partitioning for future files; return the table. Safe to repeat.
 
-        The change has an id, by which it is found later (`changes_of`), unless others have made it meanwhile.
-        `attempted` gets the table as it is before each attempt. It is safe to call again. A refusal is raised after the
-        table was loaded again: it may have the change all the same. CatalogUnreachable if the table's metadata changes
-        all the time.
+        `attempted` gets the table before each attempt. A refusal may have landed. Raises CatalogUnreachable if metadata
+        changes constantly.
         """
         failure: Exception | None = None
         with in_our_words(self._uri, table.topic.table):
@@ -308,7 +298,6 @@ class TableCatalog:
     def rewrite(
         self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
     ) -> RewriteOutcome:
-        """Replace data files in one snapshot, exactly once. `changed` checks the reloaded table."""
         with in_our_words(self._uri, table.topic.table):
             return commit_rewrite(
                 load=partial(self.reload, table),
@@ -320,7 +309,6 @@ class TableCatalog:
             )
 
     def refill(self, table: ArchiveTable, refill: Refill, *, change: SchemaChange | None = None) -> RefillOutcome:
-        """Add files with records that the table had lost, in one snapshot, exactly once."""
         with in_our_words(self._uri, table.topic.table):
             return commit_refill(
                 load=partial(self.reload, table),
@@ -333,10 +321,9 @@ class TableCatalog:
     def settle(
         self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False
     ) -> Settled:
-        """Find out which staged ranges are in the table, which never will be, and which still wait.
+        """Settle staged ranges of a freshly loaded `table`.
 
-        `table` must be freshly loaded. RolledBack where others set the table back. With `after_rollback` a range that
-        was in the table counts as landed.
+        Raises RolledBack after a rollback, unless `after_rollback`: then ranges once in the table count as landed.
         """
         with in_our_words(self._uri, table.topic.table):
             return settle(table, ranges, after_rollback=after_rollback)
@@ -374,7 +361,6 @@ class TableCatalog:
         )
 
     def _make(self, topic: TopicRow, new: NewTable, *, adopts: bool) -> None:
-        """Create the table, or complete an empty one."""
         with in_our_words(self._uri, topic.table):
             self._create_namespaces(topic)
             try:
@@ -386,13 +372,12 @@ class TableCatalog:
                 return  # another archiver or an earlier delivery of this request created it
 
     def is_blank(self, name: str) -> bool:
-        """Whether the table is empty, plain, and not the archiver's: it may be made for a topic."""
+        """Whether the table is empty, plain and foreign: made for a topic maybe."""
         with in_our_words(self._uri, name):
             table = self._empty(name)
         return table is not None and blemish(table.metadata) is None
 
     def _empty(self, name: str) -> Table | None:
-        """A table that isn't an archive. None if there is none."""
         try:
             table = self._rest.load_table(name)
         except NoSuchTableError:
@@ -413,6 +398,5 @@ class TableCatalog:
 def _loads(
     table: ArchiveTable, reload: Callable[[ArchiveTable], ArchiveTable], *, is_fresh: bool
 ) -> Callable[[], ArchiveTable]:
-    """What gives the table for each try of a commit."""
     fresh = [table] if is_fresh else []
     return lambda: fresh.pop() if fresh else reload(table)

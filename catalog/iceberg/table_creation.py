@@ -1,8 +1,7 @@
-"""Makes tables in a catalog: in two steps, or, in catalogs without staged creation, empty and then by one commit.
+"""Create tables in two steps, or empty and then by one commit without staged creation.
 
-AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. There a
-plain table is made first. Until its commit, readers may see it: it has the topic's columns under other field ids, and
-no property of the archiver. An empty table that somebody else made is completed in the same way.
+AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. Until the
+commit, readers may see other field ids.
 """
 
 from __future__ import annotations
@@ -33,40 +32,35 @@ _REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
 
 
 class Definition(Protocol):
-    """What a new table should be."""
-
     @property
-    def schema(self) -> Schema:
-        """The columns, with their field ids."""
+    def schema(self) -> Schema: ...
 
     def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
-        """The updates that create the table. `staged` is the catalog's proposal."""
+        """The updates that create the table from the catalog's proposal."""
 
     def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
-        """The updates that make an empty table into this one."""
+        """The updates that turn an empty table into this one."""
 
 
 class CommittingCatalog(Protocol):
     """The part of `BoundedRestCatalog` that makes tables."""
 
-    def create_table_transaction(self, identifier: str, schema: Schema) -> Any:
-        """Propose a table."""
+    def create_table_transaction(self, identifier: str, schema: Schema) -> Any: ...
 
     def create_table(self, identifier: str, schema: Schema) -> Table:
-        """Make a table at once, with field ids that the catalog chooses."""
+        """Make a table at once, with the catalog's field ids."""
 
     def send_commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
-    ) -> object:
-        """Change a table."""
+    ) -> object: ...
 
 
 def create_table(
     catalog: CommittingCatalog, name: str, definition: Definition, *, makes_plain: Callable[[], None] = lambda: None
 ) -> bool:
-    """Make the table. Returns whether the catalog has staged creation. Raises pyiceberg's exceptions.
+    """Make the table. Returns whether staged creation works. Raises pyiceberg's exceptions.
 
-    `makes_plain` is called before a plain table is made: from then on, an empty table of this name may be there.
+    `makes_plain` is called before a plain table may exist.
     """
     try:
         staged = catalog.create_table_transaction(name, definition.schema)._table  # noqa: SLF001
@@ -81,15 +75,15 @@ def create_table(
 
 
 def refuses_staging(error: Exception) -> bool:
-    """Whether the answer to a proposal may mean that the catalog makes tables only at once."""
+    """Whether the answer may mean that staged creation is unsupported."""
     response = getattr(error.__cause__, "response", None)
     return getattr(response, "status_code", None) in _REFUSALS
 
 
 def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> None:
-    """Make an empty table into the defined one, by one commit that fails if anybody changes the table before.
+    """Turn an empty table into the defined one, by a commit that fails after any change.
 
-    Raises NotOurTable if the table isn't empty, or has other columns.
+    Raises NotOurTable if it isn't empty or its columns differ.
     """
     metadata = table.metadata
     if (reason := unfit_reason(metadata, definition.schema)) is not None:
@@ -108,12 +102,11 @@ def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -
 
 
 def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:
-    """Why a table can't become one with this schema, None if it can: it is empty, plain, and its columns fit."""
+    """Why a table can't become one with this schema, None if it can."""
     return blemish(metadata) or _difference(metadata.schema().as_struct(), schema.as_struct(), "")
 
 
 def blemish(metadata: TableMetadata) -> str | None:
-    """Why a table can't be taken over, apart from its columns. None if it is empty and plain."""
     ours = sorted(name for name in metadata.properties if name.startswith(PREFIX))
     version = metadata.format_version
     reasons = (
@@ -134,7 +127,6 @@ def blemish(metadata: TableMetadata) -> str | None:
 
 
 def _difference(found: IcebergType, expected: IcebergType, path: str) -> str | None:
-    """The first difference of two types, apart from field ids, documentation, and whether values are required."""
     match found, expected:
         case StructType(), StructType():
             theirs, ours = ({field.name: field.field_type for field in kind.fields} for kind in (found, expected))

@@ -1,7 +1,6 @@
-"""Where Iceberg's truncation of whole numbers wraps: below the lowest multiple of the width there is no number.
+"""Where Iceberg's truncation wraps: `truncate(10, -2147483648)` of an int is 2147483646.
 
-Iceberg truncates downwards, and its libraries wrap: of an int, `truncate(10, -2147483648)` is 2147483646. An engine
-looks for such rows below, and prunes their files. A width that is a power of two has no such numbers.
+Engines prune such files. Powers of two don't wrap.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ _TRUNCATE: Final = re.compile(r"truncate\[(\d+)\]")
 
 
 def wraps(transform: str, field_id: int, kind: IcebergType) -> bool:
-    """Return whether the transform of some values of the column is not below them."""
+    """Whether some values' transforms exceed them."""
     return field_id not in NEVER_NEGATIVE and highest_wrapped(transform, kind) is not None
 
 
 def highest_wrapped(transform: str, kind: IcebergType) -> int | None:
-    """Return the highest value whose transform wraps. None if none does."""
+    """The highest value whose transform wraps, if any."""
     width = _TRUNCATE.fullmatch(transform)
     if width is None or not isinstance(kind, (IntegerType, LongType)):
         return None
@@ -33,5 +32,4 @@ def highest_wrapped(transform: str, kind: IcebergType) -> int | None:
 
 
 def lowest_of(kind: IcebergType) -> int:
-    """Return the lowest number of an int or long."""
     return -(1 << (63 if isinstance(kind, LongType) else 31))

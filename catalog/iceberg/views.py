@@ -1,7 +1,6 @@
-"""Views in a REST catalog: made, and replaced where the archiver made them (Iceberg's view spec, version 1).
+"""Views in a REST catalog, replaced only if the archiver made them (Iceberg's view spec, version 1).
 
-A view has its SQL in several dialects; each engine reads its own. Its properties say which topic it is of, and the
-names that its columns have had.
+SQL is per dialect. Properties name the topic and earlier column names.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _ATTEMPTS: Final = 3
 
 
 class Put(StrEnum):
-    """What became of a view that was put into the catalog."""
+    """The result of putting a view."""
 
     CREATED = "created"
     REPLACED = "replaced"
@@ -42,9 +41,9 @@ class Put(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDefinition:
-    """A view to put: its columns, its SQL by dialect, and the names of its columns by the table's field ids.
+    """A view: columns, SQL by dialect, and column names by the table's field ids.
 
-    Tables in the SQL are looked for in `tables_in`, a namespace of the view's own catalog.
+    Tables are resolved in `tables_in`, a namespace of the view's catalog.
     """
 
     topic: str
@@ -55,10 +54,7 @@ class ViewDefinition:
 
 
 class ViewCatalog:
-    """The views of an Iceberg REST catalog, opened by pyiceberg's properties.
-
-    ViewsUnsupported at the start if the catalog has none.
-    """
+    """The views of an Iceberg REST catalog. Raises ViewsUnsupported at the start."""
 
     def __init__(self, properties: Mapping[str, str], *, timeout_seconds: float = 60.0) -> None:
         self._uri = properties.get("uri", "")
@@ -79,17 +75,13 @@ class ViewCatalog:
         self._rest.close()
 
     def column_names(self, name: tuple[str, ...], *, topic: str) -> dict[int, str]:
-        """The names that the columns of a view have had, by field id; none where there is no view.
-
-        NotOurView where the archiver didn't make it for this topic.
-        """
+        """Earlier column names by field id, none without a view. Raises NotOurView for a foreign one."""
         with in_our_words(self._uri, ".".join(name)):
             view = self._load(name, topic)
         named = {} if view is None else json.loads(view.properties.get(COLUMN_NAMES, "{}"))
         return {int(number): str(each) for number, each in named.items()}
 
     def put(self, name: tuple[str, ...], definition: ViewDefinition) -> Put:
-        """Make the view, or replace it if it is another one. NotOurView as for `column_names`; leaves of TableError."""
         with in_our_words(self._uri, ".".join(name)):
             for _ in range(_ATTEMPTS):
                 view = self._load(name, definition.topic)
@@ -151,7 +143,7 @@ class ViewCatalog:
         return Put.REPLACED
 
     def _post(self, name: tuple[str, ...], request: dict[str, Any]) -> None:
-        """Commit changes to a view. pyiceberg's client makes views, but doesn't replace them."""
+        """Commit changes to a view, which pyiceberg's client can't."""
         rest = self._rest
         place = rest._split_identifier_for_path(name, IdentifierKind.VIEW)  # noqa: SLF001
         response = rest._session.post(rest.url(Endpoints.load_view, **place), data=json.dumps(request).encode())  # noqa: SLF001

@@ -1,11 +1,4 @@
-"""Metadata files that are made in memory and written in one piece.
-
-pyiceberg writes an Avro file in hundreds of pieces, each a call of the store's client, and then asks the store for its
-length. Manifests are a few KB, and merged ones some MB.
-
-A snapshot's manifest list is what the next snapshot is made from. Where one process makes both, it only asks whether
-the list is still there.
-"""
+"""Metadata files made in memory and written in one piece, instead of pyiceberg's hundreds."""
 
 from __future__ import annotations
 
@@ -25,7 +18,7 @@ _LIST_PREFIX: Final = "snap-"
 
 
 class WrittenLists:
-    """The last manifest lists that were written, by location, up to so many bytes. Safe between threads."""
+    """The last written manifest lists by location, up to a number of bytes. Thread-safe."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -34,7 +27,7 @@ class WrittenLists:
         self._lock = Lock()
 
     def put(self, location: str, content: bytes) -> None:
-        """Keep a list that the store has taken. The oldest go where there are too many bytes."""
+        """Keep a list that the store has taken; drop the oldest beyond the limit."""
         with self._lock:
             self._drop(location)
             if len(content) > self._most:
@@ -45,7 +38,7 @@ class WrittenLists:
                 self._drop(next(iter(self._lists)))
 
     def take(self, location: str) -> bytes | None:
-        """The list at this location, which isn't kept any longer: the next snapshot has a list of its own."""
+        """Remove and return the list: the next snapshot has another."""
         with self._lock:
             return self._drop(location)
 
@@ -56,10 +49,9 @@ class WrittenLists:
 
 
 class WholeFiles(FileIO):
-    """A FileIO whose files are written in one piece when they are closed. All else is left to `io`.
+    """A FileIO that writes whole files on close, otherwise `io`.
 
-    A manifest list in `written` is not read from the store, the first time that it is asked for, if the store still has
-    one of its size. A store that is away or empty is noticed so, before a snapshot refers to what was written into it.
+    A list in `written` isn't read the first time if the store has one of its size.
     """
 
     def __init__(self, io: FileIO, written: WrittenLists) -> None:
@@ -68,17 +60,14 @@ class WholeFiles(FileIO):
         self._written = written
 
     def new_input(self, location: str) -> InputFile:
-        """A file to read."""
         content, file = self._written.take(location), self._io.new_input(location)
         return file if content is None or len(file) != len(content) else cast("InputFile", BytesFile(content))
 
     def new_output(self, location: str) -> OutputFile:
-        """A file to write."""
         is_list = location.rpartition("/")[2].startswith(_LIST_PREFIX)
         return _WholeFile(self._io.new_output(location), partial(self._written.put, location) if is_list else None)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file."""
         self._io.delete(location)
 
 
@@ -111,7 +100,7 @@ class _WholeFile(OutputFile):
 
 
 class _Pieces:
-    """What was written so far. It is written to the store only by `close`, never because nobody needs it any more."""
+    """Buffered writes, stored only by `close`."""
 
     def __init__(self, write: Callable[[bytearray], None]) -> None:
         self._data = bytearray()

@@ -1,7 +1,3 @@
-"""Ranges of offsets and the files that hold their records: values and pure functions.
-
-The registry, the journal and the tables share them. Nothing here does I/O. SQL belongs in `catalog.registry`, Iceberg
-in `catalog.iceberg`.
-"""
+"""Ranges of offsets and their files: values and pure functions for registry, journal and tables."""
 
 __all__ = ["fence", "holes", "legal_holds", "regrouping", "retirement", "rewrite", "spans", "stored_ranges"]

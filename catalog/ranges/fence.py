@@ -1,4 +1,4 @@
-"""The fence: which translated ranges continue their partitions, so that every offset has one owner."""
+"""The fence: which ranges continue their partitions, so that every offset has one owner."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fenced:
-    """The ranges that continue their partitions, and the reason for each of the others, by its id."""
+    """The accepted ranges, and reasons of rejection by id."""
 
     accepted: tuple[TranslatedRange, ...]
     rejected: Mapping[str, str]
 
 
 def fence(ranges: Iterable[TranslatedRange], ends: Mapping[int, PartitionOffset]) -> Fenced:
-    """Take the ranges in order of offset, each that starts where its partition ends.
+    """Accept ranges in offset order that start at their partition's end.
 
-    `ends` says where that is at first. A partition that is not in it begins with any range. A range that follows a
-    rejected one goes on from the ranges of others only in the same leader epoch: whoever has one record of an epoch has
-    all before it, but ranges of other epochs may be of another log than it was read from.
+    Unknown partitions begin anywhere. After a rejected range, one may follow another process's only in the same leader
+    epoch, which proves one log.
     """
     reached = dict(ends)
     skipped: dict[int, TranslatedRange] = {}
@@ -39,7 +38,6 @@ def fence(ranges: Iterable[TranslatedRange], ends: Mapping[int, PartitionOffset]
 
 
 def _misplaced(one: TranslatedRange, end: PartitionOffset | None, skipped: TranslatedRange | None) -> str | None:
-    """Why a range doesn't continue its partition. None if it does. `skipped` is the last one rejected before it."""
     if end is None:
         return None
     if one.start_offset != end.next_offset:

@@ -1,7 +1,4 @@
-"""Which rows a table must have, which of them are missing, and which are accepted to be gone (docs/missing-records.md).
-
-A `Hole` is a number of rows of one range that the table lacks.
-"""
+"""Which rows a table must have, which are missing, and which are accepted as gone (docs/missing-records.md)."""
 
 from __future__ import annotations
 
@@ -15,18 +12,16 @@ from catalog.ranges.stored_ranges import StoredRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedFile:
-    """A file of a range. The table must have `rows` of its records of that range."""
-
     path: str
     rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRange:
-    """A committed range with records. The table must have `rows` of them.
+    """A committed range of which the table must have `rows`.
 
-    The files had `file_rows` records of the range when they were written. They may hold records of other ranges too.
-    `digest` is the digest of these. `gone` records are gone on purpose, or accepted to be.
+    The written files had `file_rows` of its records, with this `digest`, and maybe more of other ranges. `gone` ones
+    are gone on purpose or accepted.
     """
 
     id: str
@@ -41,13 +36,13 @@ class ExpectedRange:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the table must have every row of the files, so no row is accepted to be gone."""
+        """Whether the table must have every row of the files."""
         return self.rows == self.file_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """Rows of a committed range that the table lacks: how many, and between which offsets (half open)."""
+    """Missing rows of a committed range, between half-open offsets."""
 
     range_id: str
     partition: int
@@ -57,13 +52,12 @@ class Hole:
 
     @property
     def span(self) -> str:
-        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredRange:
-    """A committed range whose `rows` rows no longer are the archived records: some were changed, or are there twice."""
+    """A committed range with changed or duplicated `rows`."""
 
     range_id: str
     partition: int
@@ -73,18 +67,15 @@ class AlteredRange:
 
     @property
     def span(self) -> str:
-        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The holes of a table in one snapshot, and its altered ranges. A table without either is as it was archived.
+    """Holes and altered ranges in one snapshot; without both a table is as archived.
 
-    `uncompared` are spans (partition, start, end) that others may have written rows of, and that weren't compared with
-    the digests yet. Some may lie beyond the archived end. `uncompared_rows` is how many archived rows wait for it.
-    `unseen_before` is the oldest snapshot that could be looked at, where the one of the check before had expired.
-    `sequence` is the sequence number of the snapshot, 0 where it isn't known.
+    `uncompared` spans (partition, start, end) may lie beyond the archived end, `uncompared_rows` don't. Nothing before
+    `unseen_before` was visible. `sequence` is 0 if unknown.
     """
 
     snapshot_id: int | None
@@ -96,7 +87,7 @@ class Checked:
     sequence: int = 0
 
     def without(self, spans: Iterable[tuple[int, int, int]]) -> Self:
-        """The same, with these spans (partition, start, end) as they were archived."""
+        """With these spans (partition, start, end) as archived."""
         gone: dict[int, list[tuple[int, int]]] = {}
         for partition, start, end in spans:
             gone.setdefault(partition, []).append((start, end))
@@ -115,7 +106,6 @@ class Checked:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         found = {"snapshot_id": self.snapshot_id, "holes": [asdict(each) for each in self.holes]}
         more: dict[str, Any] = {
             "altered": [asdict(each) for each in self.altered],
@@ -128,7 +118,6 @@ class Checked:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         return cls(
             snapshot_id=value["snapshot_id"],
             holes=tuple(Hole(**each) for each in value["holes"]),
@@ -142,11 +131,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Rows of a range that stay gone: others `erased` them on purpose, or they are `lost`.
+    """Rows of a range that stay gone: `erased` by other engines on purpose, or `lost`.
 
-    The table must still have the `left` rows. An acceptance is matched to its range by its partition, its start offset
-    and the `paths` of its files at that time, because the id of a range can change. Old acceptances have only the
-    `range_id`.
+    Matched by partition, start and `paths`; old ones by `range_id`, which can change.
     """
 
     range_id: str
@@ -158,7 +145,6 @@ class Acceptance:
     start_offset: int | None = None
 
     def is_of(self, one: StoredRange) -> bool:
-        """Whether the acceptance belongs to this range, and the range expects as many rows as it did then."""
         place = (self.partition, self.start_offset, frozenset(self.paths))
         is_same = place == (one.partition, one.start_offset, frozenset(one.paths))
         return (
@@ -166,18 +152,16 @@ class Acceptance:
         ) and one.expected == self.left + self.erased + self.lost
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self) | {"paths": list(self.paths)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         return cls(**{**value, "paths": tuple(value.get("paths", ()))})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneRows:
-    """How many archived rows a topic's table no longer has, by the reason that was accepted."""
+    """Accepted missing rows by reason."""
 
     erased: int = 0
     lost: int = 0

@@ -1,6 +1,6 @@
-"""Legal holds: offsets of a topic of which no record may be removed until the hold is released.
+"""Legal holds: offsets whose records may not be removed until release.
 
-A hold covers one partition or all, from an offset up to another. Without an end it also covers what comes later.
+Of one partition or all. Without an end, future records too.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any, Final, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSpan:
-    """Half-open offsets of a partition. No `partition` means all of them, no `end_offset` without end.
+    """Half-open offsets. None as `partition` means all, as `end_offset` no end.
 
-    All partitions may be meant `besides` some: those that nobody knew of when the others got spans of their own.
+    Partitions in `besides` are excluded: they have separate spans.
     """
 
     partition: int | None = None
@@ -23,13 +23,11 @@ class HeldSpan:
     besides: tuple[int, ...] = ()
 
     def overlaps(self, partition: int, start: int, end: int) -> bool:
-        """Whether the span has some of these offsets."""
         is_same = partition not in self.besides if self.partition is None else self.partition == partition
         return is_same and start < end and start < _end(self) and self.start_offset < end
 
     @property
     def text(self) -> str:
-        """The span as text: `partition 0 [10, 20)`, `all partitions [0, …)`."""
         if self.partition is not None:
             where = f"partition {self.partition}"
         else:
@@ -39,9 +37,9 @@ class HeldSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A legal hold of a topic. Times are ISO 8601 in UTC. It is active until it was released.
+    """A legal hold, active until released. Times are ISO 8601 in UTC.
 
-    `asked` is what a person wrote as start and end: offsets or times. The spans are what that meant then.
+    `asked` is the user's start and end, resolved to `spans`.
     """
 
     id: str
@@ -56,16 +54,14 @@ class Hold:
 
     @property
     def is_active(self) -> bool:
-        """Whether it still holds."""
         return self.released_at is None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self) | {"spans": [_plain(each) for each in self.spans]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote, beside the number of its format."""
+        """Read what `to_json` wrote, beside its format number."""
         plain = {name: each for name, each in value.items() if name != "format"}
         return cls(**{**plain, "spans": tuple(map(_span, value["spans"]))})
 
@@ -88,14 +84,14 @@ WHOLE_TOPIC = HeldSpan()
 
 
 def of_config(*, hold: bool) -> tuple[Hold, ...]:
-    """The hold that `hold = true` in a topic's section means."""
+    """The hold of `hold = true` in a topic's section."""
     if not hold:
         return ()
     return (Hold(id=CONFIG_HOLD, spans=(WHOLE_TOPIC,), reason="hold = true", placed_at="", placed_by="configuration"),)
 
 
 def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> Hold | None:
-    """The first active hold that has some of these offsets."""
+    """The first active hold with some of these offsets."""
     for hold in holds:
         if hold.is_active and any(span.overlaps(partition, start, end) for span in hold.spans):
             return hold
@@ -103,7 +99,7 @@ def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> H
 
 
 def first_held(holds: Iterable[Hold], partition: int, *, above: int = 0) -> int | None:
-    """The lowest offset of a partition, from `above` on, that an active hold covers. None where there is none."""
+    """The lowest actively held offset of a partition from `above` on, if any."""
     found = (
         max(above, span.start_offset)
         for hold in holds

@@ -1,8 +1,4 @@
-"""Compute the ranges after a rewrite: the records of the old files are in the new files (ADR 0034).
-
-A rewrite that would lose records is refused. The functions are pure. The registry and the journal both use them, so a
-registry that is rebuilt from the journal is the same.
-"""
+"""Compute the ranges after a rewrite (ADR 0034), refusing losses. Pure, shared by registry and journal."""
 
 from __future__ import annotations
 
@@ -27,12 +23,10 @@ _NAMED: Final = 5
 def regrouped(
     rewrite: Rewrite, group: RewriteGroup, held: Iterable[StoredRange], *, is_done: bool
 ) -> tuple[StoredRange, ...]:
-    """The ranges that replace those of `held` which have records in the group's old files.
+    """The ranges that replace those of `held` in the group's old files.
 
-    RewriteRefused where the new files don't account for all records of the old ones. With `is_done` the rewrite is
-    already in the table: nothing is refused then, and rows that no new file accounts for stay expected. The result is
-    empty where no range of `held` is in an old file: others wrote that file. A rewrite that leaves records of such a
-    file out on purpose is refused: their ranges would still expect them, and a refill would bring them back.
+    Raises RewriteRefused if records are unaccounted for, or removed from foreign files. With `is_done` nothing is
+    refused.
     """
     old = [one for one in held if set(one.paths) & set(group.known_paths) or lies_elsewhere(one, group)]
     if not old:
@@ -52,9 +46,9 @@ def regrouped(
 
 
 def lies_elsewhere(one: StoredRange, group: RewriteGroup) -> bool:
-    """Whether a range without a recorded file has rows that the table must have, at offsets of the group.
+    """Whether a range without recorded files must have rows at the group's offsets.
 
-    A rewrite found none of its rows, and a refill brought them back in files that aren't recorded for it.
+    A rewrite missed its rows, and a refill restored them unrecorded.
     """
     return (
         not one.paths
@@ -70,10 +64,7 @@ def lies_elsewhere(one: StoredRange, group: RewriteGroup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A span of offsets with its new file. `file` is None where no record of the span is left.
-
-    `is_first` says that this is the first span of its file.
-    """
+    """A span in its new file, None if no record is left. `is_first` of its file."""
 
     file: NewFile | None
     span: RecordSpan
@@ -82,7 +73,7 @@ class _New:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Old ranges and new spans of one partition that overlap, directly or through others."""
+    """Overlapping old ranges and new spans of one partition."""
 
     old: tuple[StoredRange, ...]
     new: dict[Offsets, list[_New]]
@@ -100,7 +91,6 @@ class _Regrouping:
         self._paths = frozenset(group.known_paths)
 
     def parts(self) -> Iterator[_Part]:
-        """The parts of the rewrite, by partition and offset."""
         new: dict[int, dict[Offsets, list[_New]]] = defaultdict(lambda: defaultdict(list))
         for each in self._new():
             new[each.span.partition][each.span.start_offset, each.span.end_offset].append(each)
@@ -114,7 +104,6 @@ class _Regrouping:
                 )
 
     def successors(self, part: _Part, *, is_done: bool) -> Iterator[StoredRange]:
-        """The ranges that replace the old ranges of a part."""
         if not is_done:
             self._check(part)
         kept = tuple(file for one in part.old for file in one.files if not self._is_old(file))
@@ -147,10 +136,9 @@ class _Regrouping:
             )
 
     def check_files(self) -> None:
-        """Check the files of the group.
+        """Check the group's files. Raises RewriteRefused.
 
-        RewriteRefused where the registry does not know an old file, where a new file is also an old one or names the
-        same offsets twice, or where the rows or the digest of a new file differ from those of its spans.
+        For unknown old files, a new file that is old or repeats offsets, and differing rows or digests.
         """
         known = {path for one in self._old for path in one.paths}
         if known and (unknown := sorted(self._paths - known)):
@@ -168,7 +156,7 @@ class _Regrouping:
                 self._refuse("a new file has other records than its offsets say", files=[one.file.path])
 
     def _check(self, part: _Part) -> None:
-        """RewriteRefused unless the new files have all records of the part, except those named as gone."""
+        """Raise RewriteRefused unless all records are in new files or named as gone."""
         covered = [one.offsets for one in part.old]
         if joined(covered) != joined(part.new) or _clash(part.new):
             self._refuse("the new files don't cover the very offsets of the old ones", part)
@@ -209,7 +197,6 @@ class _Regrouping:
         return (self._old_files((stored,)) for stored in part.old)
 
     def _expected(self, part: _Part) -> dict[Offsets, int]:
-        """How many rows the table must have, for each new span."""
         found = self._old_files(part.old)
         on_purpose = sum(each.span.erased + each.span.retired for each in part.all_new)
         if len(part.new) == 1:
@@ -227,9 +214,9 @@ class _Regrouping:
             yield _New(None, span)
 
     def _same_offsets(self, new: NewFile) -> list[RecordSpan]:
-        """The spans of a new file that names none: it has the offsets of the one old file.
+        """The spans of a new file without any: those of the one old file.
 
-        If that file holds several ranges, each stays as it was, with its missing rows still expected.
+        Several ranges in it stay as they were.
         """
         held = [(one, file) for one in self._old for file in one.files if file.path in self._paths]
         if len(held) == 1:
@@ -301,10 +288,7 @@ def _counted(file: StoredFile, *, erased: int = 0, lost: int = 0, retired: int =
 
 
 def _overlapping(spans: Sequence[Offsets]) -> Iterator[Offsets]:
-    """The hulls of spans that overlap, directly or through others.
-
-    The spans are sorted. Spans that only touch don't overlap.
-    """
+    """The hulls of overlapping sorted spans. Adjacent spans don't overlap."""
     low, high = None, 0
     for start, end in spans:
         if low is not None and start < high:
@@ -318,5 +302,4 @@ def _overlapping(spans: Sequence[Offsets]) -> Iterator[Offsets]:
 
 
 def _clash(spans: Iterable[Offsets]) -> bool:
-    """Whether two different spans overlap."""
     return any(after[0] < before[1] for before, after in pairwise(sorted(spans)))

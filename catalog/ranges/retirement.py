@@ -1,7 +1,4 @@
-"""What becomes of ranges below a partition's first offset: their rows are retired, and they are summed up.
-
-The functions are pure. The registry and the journal both use them, so a registry that is rebuilt is the same.
-"""
+"""Retire and sum up ranges below first offsets. Pure, shared by registry and journal."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ from catalog.ranges.stored_ranges import StoredFile, StoredRange
 
 
 def is_left_below(one: StoredRange, first_offset: int) -> bool:
-    """Whether a range ends below the first offset, and still has files or rows that the table should have."""
+    """Whether a range ends below the first offset with files or expected rows left."""
     return one.end_offset <= first_offset and bool(one.paths or one.expected)
 
 
 def retired_below(one: StoredRange, commit_id: str) -> StoredRange:
-    """The range after a commit that moved the first offset past it. What the table should have had of it is retired."""
+    """The range after a commit moved the first offset past it: expected rows become retired."""
     held = StoredFile(
         id=f"{commit_id}-{one.partition}-{one.start_offset}",
         file=None,
@@ -35,9 +32,9 @@ def retired_below(one: StoredRange, commit_id: str) -> StoredRange:
 
 
 def summed_up(ranges: Iterable[StoredRange], first_offsets: Mapping[int, int]) -> tuple[StoredRange, ...]:
-    """The ranges, with neighbours of which nothing is left below the first offset as one range.
+    """Join adjacent ranges with nothing left below the first offset.
 
-    Offsets that a log had lost stay apart: they are counted by range.
+    Lost offsets stay apart: they are counted by range.
     """
     found: list[StoredRange] = []
     ordered = sorted(ranges, key=lambda one: (one.partition, one.start_offset))

@@ -1,8 +1,4 @@
-"""A rewrite of data files as a value: the old files, the new files, and the offsets that each new file holds.
-
-A rewrite of one file to one keeps its first JSON format, so old and new archivers can read each other's registries and
-journals.
-"""
+"""A rewrite as a value. One file for one keeps the first JSON format, readable by old archivers."""
 
 from __future__ import annotations
 
@@ -16,10 +12,10 @@ from catalog.model import DataFileInfo, file_from_json, file_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSpan:
-    """Half-open offsets of one partition. The new file that the span belongs to has `rows` of their records.
+    """Half-open offsets in a new file.
 
-    The rewrite left the `erased` and `retired` records out on purpose; `gone_digest` is the digest of these, None if it
-    is unknown. It did not find the `removed` records: others had already deleted them from the old files.
+    `erased` and `retired` records (`gone_digest`) were left out on purpose, `removed` ones were deleted before by other
+    engines.
     """
 
     partition: int
@@ -34,16 +30,14 @@ class RecordSpan:
 
     @property
     def span(self) -> str:
-        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
     def gone(self) -> int:
-        """How many records the old files had and the new files don't have."""
+        """The records missing in new files."""
         return self.removed + self.erased + self.retired
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. The group keeps `gone_digest`: older archivers refuse unknown keys here."""
         value = asdict(self)
         del value["gone_digest"]
         return value
@@ -51,10 +45,9 @@ class RecordSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file that replaces others, and the offsets whose records it holds.
+    """A replacing file and its spans.
 
-    Without `spans` it holds the offsets of the one file that it replaces. `is_sorted` says that its rows are in the
-    order of our sort order.
+    Without `spans` it has the offsets of the one old file. `is_sorted` if in the archiver's sort order.
     """
 
     file: DataFileInfo
@@ -64,11 +57,10 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteGroup:
-    """The paths of old files, and the new files that have their records. There is no new file if no record is kept.
+    """Old files, and the new files with their records.
 
-    The new files and the `emptied` spans (offsets with no record left) cover exactly the offsets of the old files.
-    `why` is the reason for records that were left out on purpose. `recorded` are the paths under which the registry has
-    the records, where others rewrote files of ours to some of `paths`; without it, these are the same.
+    New files and `emptied` spans cover exactly the old offsets. `recorded` are the registered paths if other engines
+    rewrote these to `paths`.
     """
 
     paths: tuple[str, ...]
@@ -89,32 +81,28 @@ class RewriteGroup:
 
     @classmethod
     def of_file(cls, path: str, file: DataFileInfo, *, is_sorted: bool = True) -> Self:
-        """A group that replaces one file by one with the same records."""
+        """Replace one file by one with the same records."""
         return cls(paths=(path,), files=(NewFile(file=file, is_sorted=is_sorted),))
 
     @property
     def is_plain(self) -> bool:
-        """Whether the group replaces one file by one, with the same offsets."""
+        """Whether it replaces one file by one with the same offsets."""
         is_same = len(self.paths) == len(self.files) == 1 and not self.emptied and not self.files[0].spans
         return is_same and not self.recorded
 
     @property
     def known_paths(self) -> tuple[str, ...]:
-        """The paths under which registry and journal have the records of the old files."""
         return self.recorded or self.paths
 
     @property
     def all_spans(self) -> tuple[RecordSpan, ...]:
-        """The spans of all new files, and the emptied spans."""
         return (*chain.from_iterable(one.spans for one in self.files), *self.emptied)
 
     @property
     def new_paths(self) -> tuple[str, ...]:
-        """The paths of the new files."""
         return tuple(one.file.path for one in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             "paths": list(self.paths),
             "files": [
@@ -129,7 +117,6 @@ class RewriteGroup:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         digests = chain(value.get("gone_digests", ()), repeat(None))
         files = tuple(
             NewFile(
@@ -151,11 +138,9 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """The groups of one commit, all of one topic.
+    """The groups of one commit. Everything below `first_offsets` is retired.
 
-    `reason` is the name of the command. `schema_version` is that of the new rows. `first_offsets` are where partitions
-    begin after it: everything below is retired. `erased` are the very offsets (partition, start, end) of records that
-    it erased.
+    `reason` is the command. `erased` are (partition, start, end).
     """
 
     commit_id: str
@@ -167,7 +152,7 @@ class Rewrite:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every group replaces one file by one. Every archiver can read such a rewrite."""
+        """Whether all groups are plain: readable by every archiver."""
         return all(group.is_plain for group in self.groups) and not self.removes
 
     @property
@@ -177,36 +162,33 @@ class Rewrite:
         return left_out or bool(self.first_offsets or self.erased)
 
     def is_moved_in(self, first_offsets: Mapping[int, int]) -> bool:
-        """Whether partitions begin there as it wants them to, or later."""
+        """Whether partitions already begin at its first offsets or later."""
         return all(first_offsets.get(partition, 0) >= offset for partition, offset in self.first_offsets.items())
 
     @property
     def is_of_known_files(self) -> bool:
-        """Whether an archiver that knows neither first offsets nor erased ones reads it right."""
+        """Whether archivers without first offsets and erasures read it correctly."""
         return not (self.first_offsets or self.erased or any(group.recorded for group in self.groups))
 
     @property
     def known_paths(self) -> tuple[str, ...]:
-        """The paths under which registry and journal have the records of the old files."""
         return tuple(path for group in self.groups for path in group.known_paths)
 
     @property
     def old_paths(self) -> tuple[str, ...]:
-        """The paths of the files that the rewrite takes out of the table."""
+        """The paths removed from the table."""
         return tuple(path for group in self.groups for path in group.paths)
 
     @property
     def new_files(self) -> tuple[DataFileInfo, ...]:
-        """The files that the rewrite adds to the table."""
         return tuple(one.file for group in self.groups for one in group.files)
 
     @property
     def new_paths(self) -> tuple[str, ...]:
-        """The paths of the files that the rewrite adds to the table."""
         return tuple(file.path for file in self.new_files)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. One file for one is written in the first JSON format."""
+        """Plain JSON values. Plain groups use the first JSON format."""
         about = {"commit_id": self.commit_id, "reason": self.reason, "schema_version": self.schema_version}
         if not self.is_plain:
             more: dict[str, Any] = {"groups": [group.to_json() for group in self.groups]}

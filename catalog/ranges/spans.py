@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort the spans, and join those that touch or overlap."""
+    """Sort and join adjacent or overlapping spans."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:
@@ -18,7 +18,7 @@ def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of `spans` that no span of `cover` covers."""
+    """The parts of `spans` outside `cover`."""
     found: list[tuple[int, int]] = []
     covered = joined(cover)
     for start, end in joined(spans):
@@ -35,10 +35,10 @@ def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]
 
 
 class Cover:
-    """Spans of offsets by partition, joined. Tells which spans touch one of them, fast."""
+    """Joined spans by partition, for fast overlap tests."""
 
     def __init__(self, spans: Iterable[tuple[int, int, int]]) -> None:
-        """`spans` are triples of partition, start and end."""
+        """`spans` are (partition, start, end)."""
         found: dict[int, list[tuple[int, int]]] = {}
         for partition, start, end in spans:
             found.setdefault(partition, []).append((start, end))
@@ -46,7 +46,6 @@ class Cover:
         self._starts = {partition: [start for start, _ in those] for partition, those in self._spans.items()}
 
     def touches(self, partition: int, start: int, end: int) -> bool:
-        """Whether the span has offsets of the cover."""
         if start >= end or partition not in self._spans:
             return False
         # The last span that starts before `end` has the highest end of all that do.
@@ -54,11 +53,11 @@ class Cover:
         return place > 0 and self._spans[partition][place - 1][1] > start
 
     def beyond(self, spans: Iterable[tuple[int, int, int]]) -> bool:
-        """Whether one of the spans has offsets that the cover hasn't."""
+        """Whether some of their offsets are outside the cover."""
         return any(uncovered([(start, end)], self._spans.get(partition, ())) for partition, start, end in spans)
 
     def from_ends(self, ends: Mapping[int, int]) -> tuple[tuple[int, int, int], ...]:
-        """What the cover has of each partition from its end on; all where a partition has no end."""
+        """The cover from each partition's end on, all of a partition without an end."""
         return tuple(
             (partition, max(start, ends.get(partition, start)), end)
             for partition, start, end in self.spans
@@ -67,5 +66,4 @@ class Cover:
 
     @property
     def spans(self) -> tuple[tuple[int, int, int], ...]:
-        """Triples of partition, start and end, in order."""
         return tuple((partition, *span) for partition, those in sorted(self._spans.items()) for span in those)

@@ -1,7 +1,6 @@
-"""A range of offsets with the files that hold its records, and how many rows the table must have.
+"""A range with its files and expected rows.
 
-Ranges and files are many to many: a range may be in several files, and after a rewrite one file may hold records of
-several ranges. So a `StoredFile` is one range in one file. The registry has a row of `files` for each.
+Ranges and files are many to many: a `StoredFile` is one range in one file, and a row of `files`.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ from catalog.model import DataFileInfo, TranslatedRange, ulid_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """The records of one range in one file. `file` is None for a range without records.
+    """The records of one range in one file, None without records.
 
-    `rows` and `digest` count the range's records only. The table must have `expected` of these rows. The others are
-    accepted to be gone: others removed the `erased` rows, or a rewrite left them out on purpose; nobody has the `lost`
-    rows any more; the `retired` rows were too old to be kept. `commit_id` is None where the commit's snapshot had
-    already expired when it was looked up.
+    `erased` rows were removed by other engines or on purpose, `lost` rows are nowhere, `retired` ones too old.
+    `commit_id` is None if the snapshot had expired.
     """
 
     id: str
@@ -37,16 +34,12 @@ class StoredFile:
 
     @property
     def path(self) -> str | None:
-        """The file's path."""
         return self.file.path if self.file else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRange:
-    """A range and the files that hold its records.
-
-    There is always at least one `StoredFile`: a range without records has one whose `file` is None.
-    """
+    """A range with at least one `StoredFile`, whose `file` is None without records."""
 
     topic: str
     partition: int
@@ -59,7 +52,6 @@ class StoredRange:
 
     @classmethod
     def of(cls, one: TranslatedRange, *, commit_id: str | None = None) -> Self:
-        """Make a `StoredRange` of a range as it was translated."""
         held = [
             StoredFile(
                 id=range_id,
@@ -85,41 +77,35 @@ class StoredRange:
 
     @property
     def id(self) -> str:
-        """The range's id: that of its first file."""
         return self.files[0].id
 
     @property
     def span(self) -> str:
-        """The offsets as text: `[start, end)`."""
         return f"[{self.start_offset}, {self.end_offset})"
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """The first offset, and the one after the last."""
         return self.start_offset, self.end_offset
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files' paths."""
         return tuple(one.file.path for one in self.files if one.file is not None)
 
     @property
     def rows(self) -> int:
-        """How many records of the range its files hold."""
         return sum(one.rows for one in self.files)
 
     @property
     def expected(self) -> int:
-        """How many records of the range the table must have."""
         return sum(one.expected for one in self.files)
 
     @property
     def digest(self) -> str | None:
-        """The digest of the range's records. None where the digest of one of its files is not known."""
+        """None if a file's digest is unknown."""
         return add_digests(one.digest for one in self.files if one.file is not None)
 
     def translated(self) -> TranslatedRange:
-        """The range with its whole files. A shared file also holds records of other ranges."""
+        """The range with its whole files, which may be shared."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,
@@ -134,17 +120,14 @@ class StoredRange:
         )
 
     def without(self, *, left: int, erased: int, lost: int) -> Self:
-        """The range after some of its rows were accepted to be gone. The table must still have `left` of them."""
+        """The range after accepted losses, with `left` expected rows."""
         first, *others = spread(self.files, left)
         first = replace(first, erased=first.erased + erased, lost=first.lost + lost)
         return replace(self, files=(first, *others))
 
 
 def spread(files: Iterable[StoredFile], expected: int) -> list[StoredFile]:
-    """Distribute `expected` rows over the files.
-
-    Each file gets at most as many rows as it holds. Whatever remains goes to the first file.
-    """
+    """Distribute `expected` rows over the files, up to the rows of each; the first gets the rest."""
     found: list[StoredFile] = []
     for one in reversed(tuple(files)):
         found.append(replace(one, expected=min(one.rows, expected)))
@@ -154,10 +137,7 @@ def spread(files: Iterable[StoredFile], expected: int) -> list[StoredFile]:
 
 
 def _with_ids(one: TranslatedRange) -> list[tuple[str, DataFileInfo | None]]:
-    """The files, each with the id of its registry row.
-
-    The first file has the id of the range, the others have the ULID in their file name.
-    """
+    """Files with registry ids: the first has the range's, the remaining ones their ULIDs."""
     if not one.files:
         return [(one.id, None)]
     found: list[tuple[str, DataFileInfo | None]] = [(one.id, one.files[0])]

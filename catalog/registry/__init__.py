@@ -1,7 +1,6 @@
 """The registry: what the archiver remembers in Postgres (docs/stored-files.md).
 
-`Registry` is the way in; its parts (`registry.files`, `registry.topics`, ...) have one method for each call. All SQL
-belongs here, one module for each trade. Values that the tables share belong in `catalog.ranges` and `catalog.model`.
+`Registry` is the entry point. All SQL is here, one module per concern.
 """
 
 from catalog.registry.group_coordinators import Claimed, GroupClaim, OffsetBudget

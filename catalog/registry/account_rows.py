@@ -1,8 +1,6 @@
-"""The account of a table by partition and offset, as rows of `account` (docs/adr/0072).
+"""The account as rows of `account`, written together with `files` (docs/adr/0072).
 
-It is written in the transactions that write `files`. Acts are pure functions (`catalog/account/acts.py`): they get the
-intervals that they touch, and the difference is stored. Functions take a connection inside a transaction. To
-write they need the topic's row lock.
+Acts are pure (`catalog/account/acts.py`); the difference is stored. Writers need the topic's row lock.
 """
 
 from __future__ import annotations
@@ -57,14 +55,13 @@ def load(connection: Connection, topic: TopicRow) -> tuple[Interval, ...]:
 
 
 def both_books(connection: Connection, topic: TopicRow) -> tuple[tuple[Interval, ...], tuple[StoredRange, ...]]:
-    """The account and the committed ranges of `files`, as they are at one moment. Call it first in a transaction."""
+    """The account and the ranges in `files`, consistent if called first in a transaction."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     ranges = file_rows.held(connection, topic, "state = 'committed'")
     return load(connection, topic), tuple(interval.range for interval in ranges)
 
 
 def touched(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRange]) -> tuple[Interval, ...]:
-    """The intervals with some of these offsets, by partition and offset."""
     touching = sorted(set(offsets))
     if not touching:
         return ()
@@ -81,7 +78,7 @@ def touched(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRan
 
 
 def record(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange]) -> None:
-    """Account for committed ranges, as they were archived. Ranges that are accounted for already change nothing."""
+    """Account for committed ranges. Idempotent."""
     fresh = [Interval.of(interval) for interval in ranges]
     _act(
         connection,
@@ -92,7 +89,6 @@ def record(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange
 
 
 def rewrite(connection: Connection, topic: TopicRow, group: RewriteGroup, commit_id: str) -> None:
-    """Account for a rewritten group."""
     spans = acts.spans_of(group)
     _act(
         connection,
@@ -103,7 +99,6 @@ def rewrite(connection: Connection, topic: TopicRow, group: RewriteGroup, commit
 
 
 def accept(connection: Connection, topic: TopicRow, interval: StoredRange, accepted: Acceptance) -> None:
-    """Account for rows of a range that are accepted to be gone."""
     at = OffsetRange.half_open(interval.partition, interval.start_offset, interval.end_offset)
     _act(
         connection,
@@ -114,7 +109,7 @@ def accept(connection: Connection, topic: TopicRow, interval: StoredRange, accep
 
 
 def retire(connection: Connection, topic: TopicRow, first_offsets: Mapping[int, int]) -> None:
-    """Account for records below the first offsets of partitions, and sum them up."""
+    """Retire records below the first offsets, and sum them up."""
     below = [OffsetRange(partition, 0, first - 1) for partition, first in first_offsets.items() if first > 0]
     _act(
         connection,
@@ -125,7 +120,7 @@ def retire(connection: Connection, topic: TopicRow, first_offsets: Mapping[int, 
 
 
 def restore(connection: Connection, topic: TopicRow, account: Iterable[Interval]) -> None:
-    """Add the intervals of offsets that aren't accounted for."""
+    """Add intervals of offsets without any."""
     account = tuple(account)
     before = touched(connection, topic, (interval.offsets for interval in account))
     taken = [interval.offsets for interval in before]
@@ -134,13 +129,12 @@ def restore(connection: Connection, topic: TopicRow, account: Iterable[Interval]
 
 
 def _with_neighbour(interval: Interval) -> OffsetRange:
-    """The offsets of an interval; of one without records also the offset before, as it may join that interval."""
+    """The offsets of an interval; without records also the one before, which it may join."""
     first = interval.offsets.first if interval.records else max(0, interval.offsets.first - 1)
     return OffsetRange(interval.offsets.partition, first, interval.offsets.last)
 
 
 def _act(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRange], act: _Act) -> None:
-    """Apply an act to the intervals with some of these offsets, and store the difference."""
     known = touched(connection, topic, offsets)
     made = act(known)
     before = {interval.offsets: interval for interval in known}

@@ -1,7 +1,6 @@
-"""The audit trail's chains: who hands out numbers, and entries that aren't in the journal's store yet.
+"""The audit trail's chains, and entries not yet in the journal's store.
 
-An entry is made and remembered in one transaction, under the chain's row lock. So several processes write one chain,
-and no entry is forgotten while the store is away. Functions take a connection inside a transaction.
+Both change in one transaction under the chain's row lock, so no entry is lost while the store is down.
 """
 
 from __future__ import annotations
@@ -54,11 +53,10 @@ WITH put AS (INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
-    """Where a chain ends: how many entries it has, the hash of the last one, and the digest of the table after it.
+    """A chain's end. `digest` is the table's.
 
-    `schema_version` is the last one that has an entry. `config_holds` counts the entries that say that `hold = true`
-    came into the configuration, or went. The checkpoint is the last one that was signed. `has_waiting` and
-    `has_intents` say whether entries wait for the store, and commits for their outcome.
+    `config_holds` counts entries about `hold = true` in the configuration. `has_waiting`: entries wait for the store;
+    `has_intents`: commits for their outcome.
     """
 
     table_uuid: UUID
@@ -75,15 +73,14 @@ class ChainHead:
 
     @property
     def is_held_by_config(self) -> bool:
-        """Whether the last entry about it says that `hold = true` is in the configuration."""
         return self.config_holds % 2 == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
-    """An entry as it goes into the store: its line and that line's hash. `digest` is that of the table after it.
+    """An entry's line with hash, and the table's digest after it.
 
-    `schema_version` and `config_holds` are None where the entry isn't about them.
+    Fields are None if the entry isn't about them.
     """
 
     line: str
@@ -95,8 +92,6 @@ class NewEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingEntry:
-    """An entry that may not be in the store yet."""
-
     seq: int
     act_id: str
     range_ids: tuple[str, ...]
@@ -105,10 +100,7 @@ class WaitingEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A commit that was about to be made, with the entry that it will have, as JSON.
-
-    It was made on the snapshot `parent`. A change of the partitioning was made on the spec `parent`.
-    """
+    """A planned commit with its future entry as JSON, based on snapshot (or spec) `parent`."""
 
     act_id: str
     commit_id: str
@@ -119,7 +111,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """What the registry has as committed: rows, files, and their digest (None where a file has none)."""
+    """The registry's committed rows, files and digest, None if a file has none."""
 
     rows: int
     files: int
@@ -127,12 +119,12 @@ class Holdings:
 
 
 def head(connection: Connection, topic: TopicRow) -> ChainHead | None:
-    """Where the topic's chain ends. None where there is none yet."""
+    """The chain's end, if any."""
     return _head(connection, topic)
 
 
 def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequence[tuple[int, str]] = ()) -> None:
-    """Begin a chain, or take up one that the store has, with its `known` entries (number and act). Once."""
+    """Begin a chain, or one that the store has, with `known` entries (number and act). Once."""
     topics.lock(connection, topic)
     begun = connection.execute(
         _BEGIN,
@@ -160,9 +152,9 @@ def take_up(
     known: Sequence[tuple[int, str]],
     again: Callable[[WaitingEntry, ChainHead], NewEntry],
 ) -> bool:
-    """Let the chain go on from `start`, where the store has it: entries that wait are made `again` after that.
+    """Continue from `start` in the store, making waiting entries `again`.
 
-    This heals a database that was set back to an earlier state. False where the chain isn't as it was `seen` any more.
+    Heals a restored database. Returns False if the chain is no longer as `seen`.
     """
     end = _head(connection, topic, " FOR UPDATE")
     if end is None or (end.entries, end.last_hash) != (seen.entries, seen.last_hash):
@@ -186,9 +178,9 @@ def append(
     make: Callable[[ChainHead], NewEntry],
     range_ids: Sequence[str] = (),
 ) -> tuple[WaitingEntry, ...] | None:
-    """Add the entry that `make` gives for the chain's end, unless the act has an entry. Return the entries that wait.
+    """Add an entry unless the act has one; return waiting entries, None without a chain.
 
-    An intent with the act's id is settled by it. None where no chain is begun yet.
+    Settles the act's intent.
     """
     end = _head(connection, topic, " FOR UPDATE")
     if end is None:
@@ -233,7 +225,7 @@ def _add(
 
 
 def unrecorded(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> frozenset[str]:
-    """Those of the ranges that no entry of the last weeks is about."""
+    """The ranges without an entry in the last weeks."""
     found = connection.execute(
         "SELECT DISTINCT one FROM audit_entries, unnest(range_ids) AS one WHERE topic_id = %s AND one = ANY(%s)",
         (topic.id, list(range_ids)),
@@ -242,7 +234,6 @@ def unrecorded(connection: Connection, topic: TopicRow, range_ids: Sequence[str]
 
 
 def waiting(connection: Connection, topic: TopicRow) -> tuple[WaitingEntry, ...]:
-    """The entries that may not be in the store yet, in order."""
     found = connection.execute(
         "SELECT seq, act_id, range_ids, line FROM audit_entries WHERE topic_id = %s AND line IS NOT NULL ORDER BY seq",
         (topic.id,),
@@ -251,7 +242,7 @@ def waiting(connection: Connection, topic: TopicRow) -> tuple[WaitingEntry, ...]
 
 
 def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
-    """Forget the lines of entries that are in the store, up to this number, and the acts of entries long past."""
+    """Forget stored lines up to this number, and old acts."""
     connection.execute(
         "UPDATE audit_entries SET line = NULL WHERE topic_id = %s AND seq <= %s AND line IS NOT NULL",
         (topic.id, through),
@@ -259,7 +250,6 @@ def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
 
 
 def forget_old(connection: Connection, topic: TopicRow) -> None:
-    """Forget which acts have entries, where these are in the store for weeks."""
     connection.execute(
         "DELETE FROM audit_entries"
         " WHERE topic_id = %s AND line IS NULL AND recorded < now() - make_interval(days => %s)",
@@ -268,7 +258,7 @@ def forget_old(connection: Connection, topic: TopicRow) -> None:
 
 
 def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, hash_: str, at: datetime) -> None:
-    """Note the last checkpoint that is in the store."""
+    """Record the last stored checkpoint."""
     connection.execute(
         "UPDATE audit_chains SET checkpoint_entries = %s, checkpoint_hash = %s, checkpoint_at = %s"
         " WHERE topic_id = %s AND coalesce(checkpoint_at < %s, true)",
@@ -277,10 +267,6 @@ def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, ha
 
 
 def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
-    """Remember a commit that is about to be made and that nothing else in the registry remembers.
-
-    One that is tried again on another parent is remembered with that one.
-    """
     connection.execute(
         "INSERT INTO audit_intents (topic_id, act_id, commit_id, parent, entry) VALUES (%s, %s, %s, %s, %s)"
         " ON CONFLICT (topic_id, act_id) DO UPDATE SET parent = excluded.parent, entry = excluded.entry",
@@ -289,7 +275,7 @@ def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
 
 
 def intents(connection: Connection, topic: TopicRow) -> tuple[Intent, ...]:
-    """The commits whose outcome isn't known, the oldest first."""
+    """Commits without an outcome, oldest first."""
     found = connection.execute(
         "SELECT act_id, commit_id, parent, begun, entry FROM audit_intents WHERE topic_id = %s ORDER BY begun",
         (topic.id,),
@@ -301,12 +287,10 @@ def intents(connection: Connection, topic: TopicRow) -> tuple[Intent, ...]:
 
 
 def forget_intent(connection: Connection, topic: TopicRow, act_id: str) -> None:
-    """Forget a commit: it has its entry, or it will never be in the table."""
     connection.execute("DELETE FROM audit_intents WHERE topic_id = %s AND act_id = %s", (topic.id, act_id))
 
 
 def holdings(connection: Connection, topic: TopicRow) -> Holdings:
-    """What the registry has as committed."""
     rows, digests, paths = 0, [], set()
     with connection.cursor(name="holdings") as cursor:
         cursor.execute(
@@ -321,7 +305,7 @@ def holdings(connection: Connection, topic: TopicRow) -> Holdings:
 
 
 def old_digest(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> str | None:
-    """The digest of the records in these files. None where the registry doesn't know one of them, or its digest."""
+    """The records' digest, None if a file or its digest is unknown."""
     found = connection.execute(
         "SELECT path, digest FROM files WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
         (topic.id, list(paths)),

@@ -1,8 +1,6 @@
-"""How far background work on a topic has come: cursors over its commits, and failures.
+"""Progress of background work: cursors over commits, and failures.
 
-A confirmed commit gets the topic's next number. Rows that came into the table another way (a rewrite, a rebuild, an
-older archiver) are numbered when a chore reads commits, after they are visible. So no commit appears below a number
-that a reader has seen. Functions take a connection inside a transaction. They are safe to call again.
+Rows are numbered when confirmed, or when a chore reads them. No commit appears below a number already read.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ _TAKE: Final = " ON CONFLICT (topic_id) DO UPDATE SET last = commit_numbers.last
 
 
 def numbered(condition: str) -> str:
-    """Return SQL to put before an UPDATE of the files that meet `condition`, with `(SELECT last FROM numbered)` in it.
+    """SQL before an UPDATE of files that meet `condition`, which uses `(SELECT last FROM numbered)`.
 
-    The number is taken before any row is locked. If no row meets the condition, none is taken.
+    Takes a number before row locks, and none without rows.
     """
     return (
         "WITH numbered AS (INSERT INTO commit_numbers (topic_id, last) SELECT %(topic)s, 1"  # noqa: S608 - no input
@@ -34,9 +32,9 @@ def numbered(condition: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreState:
-    """A chore of one topic: it has dealt with the commits up to number `cursor`, and `behind` more are in the table.
+    """A chore is done up to `cursor`, with `behind` more commits.
 
-    `failures` counts since it last ended without one (`ended_at`); `error` is the last failure.
+    `failures` are since `ended_at`.
     """
 
     chore: str
@@ -50,17 +48,13 @@ class ChoreState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedCommits:
-    """The ranges that some commits brought and that are in the table now, by partition and offset.
-
-    `through` is the number of the last of these commits.
-    """
+    """Ranges of some commits that are in the table, sorted. `through` is the last commit's number."""
 
     through: int
     ranges: tuple[StoredRange, ...]
 
 
 def state(connection: Connection, topic: TopicRow, chore: str) -> ChoreState:
-    """Return how far a chore has come. A chore that never ran begins at 0, before the first commit."""
     row = connection.execute(
         "SELECT coalesce(cursor, 0), greatest(coalesce(last, 0) - coalesce(cursor, 0), 0), ended_at,"
         " coalesce(failures, 0), failed_at, error FROM topics"
@@ -72,7 +66,7 @@ def state(connection: Connection, topic: TopicRow, chore: str) -> ChoreState:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, tuple[ChoreState, ...]]:
-    """Return the chores of each topic that ever ran, by the topic's id."""
+    """The chores that ever ran, by topic id."""
     rows = connection.execute(
         "SELECT chores.topic_id, chore, cursor, greatest(coalesce(last, 0) - cursor, 0), ended_at, failures, failed_at,"
         " error FROM chores LEFT JOIN commit_numbers USING (topic_id) WHERE chores.topic_id = ANY(%s) ORDER BY chore",
@@ -85,7 +79,6 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
 
 
 def keep_cursor(connection: Connection, topic: TopicRow, chore: str, cursor: int) -> None:
-    """Note that a chore has dealt with the commits up to this number. A cursor never goes back."""
     connection.execute(
         "INSERT INTO chores (topic_id, chore, cursor) VALUES (%s, %s, %s) ON CONFLICT (topic_id, chore)"
         " DO UPDATE SET cursor = greatest(chores.cursor, excluded.cursor)",
@@ -94,7 +87,6 @@ def keep_cursor(connection: Connection, topic: TopicRow, chore: str, cursor: int
 
 
 def note_ended(connection: Connection, topic: TopicRow, chore: str) -> None:
-    """Note that a chore ended without a failure."""
     connection.execute(
         "INSERT INTO chores (topic_id, chore, ended_at) VALUES (%s, %s, now()) ON CONFLICT (topic_id, chore)"
         " DO UPDATE SET ended_at = now(), failures = 0, failed_at = NULL, error = NULL",
@@ -103,7 +95,6 @@ def note_ended(connection: Connection, topic: TopicRow, chore: str) -> None:
 
 
 def note_failed(connection: Connection, topic: TopicRow, chore: str, error: str) -> None:
-    """Note why a chore failed."""
     connection.execute(
         "INSERT INTO chores (topic_id, chore, failures, failed_at, error) VALUES (%s, %s, 1, now(), %s)"
         " ON CONFLICT (topic_id, chore)"
@@ -113,9 +104,9 @@ def note_failed(connection: Connection, topic: TopicRow, chore: str, error: str)
 
 
 def commits_since(connection: Connection, topic: TopicRow, cursor: int, *, most: int) -> NumberedCommits | None:
-    """Return the ranges of the next commits after `cursor`, at most `most` commits. None if there are none.
+    """The ranges of at most `most` commits after `cursor`, if any.
 
-    A range that a later rewrite replaced is not in the answer: its successor has another number.
+    Without replaced ranges, whose successors have other numbers.
     """
     _number_rest(connection, topic)
     numbers = connection.execute(
@@ -136,7 +127,7 @@ def commits_since(connection: Connection, topic: TopicRow, cursor: int, *, most:
 
 
 def _number_rest(connection: Connection, topic: TopicRow) -> None:
-    """Number committed rows that have no number, in the order of their commits."""
+    """Number the remaining committed rows in commit order."""
     unnumbered = "topic_id = %(topic)s AND state = 'committed' AND commit_number IS NULL"
     if connection.execute(f"SELECT 1 FROM files WHERE {unnumbered} LIMIT 1", {"topic": topic.id}).fetchone() is None:  # noqa: S608 - no input
         return

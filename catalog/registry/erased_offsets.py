@@ -1,7 +1,6 @@
-"""Offsets of records that were erased, and the erasures they belong to. Nothing brings such a record back.
+"""Erased offsets and their erasures.
 
-An erasure is open until no object of the store has its records any more. Its search for records by a condition has
-ended if its value has `SEARCHED_MS`. Functions take a connection inside a transaction. They are safe to call again.
+An erasure is open until no object has its records. A search has ended with `SEARCHED_MS`. Idempotent.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ SUPERSEDED_BY: Final = "superseded_by"
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
-    """The erased offsets as joined spans, by partition."""
     found = connection.execute(
         "SELECT partition, start_offset, end_offset FROM erased_offsets WHERE topic_id = %s ORDER BY 1, 2", (topic.id,)
     )
@@ -39,7 +37,7 @@ def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, i
 
 
 def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int, int]], *, commit_id: str) -> None:
-    """Note offsets (partition, start, end) that a commit erased."""
+    """Add offsets (partition, start, end) of a commit."""
     rows = [(topic.id, partition, start, end, commit_id) for partition, start, end in spans]
     if rows:
         with connection.cursor() as cursor:
@@ -52,7 +50,7 @@ def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int,
 
 
 def files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
-    """Files that aren't in the table and may have erased records. Paths, each with the commit that took it out."""
+    """Paths outside the table with possibly erased records, and the commit that removed them."""
     found = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %(topic)s"
         " AND state IN ('replaced', 'rejected') AND path IS NOT NULL AND EXISTS (SELECT FROM erased_offsets AS erased"
@@ -73,10 +71,7 @@ WHERE NOT EXISTS (SELECT FROM files WHERE topic_id = %(topic)s AND path = %(path
 
 
 def note_files(connection: Connection, topic: TopicRow, stale: Iterable[tuple[str, int, int, int]]) -> None:
-    """Note files that the table has no more and may have erased records: path, partition, start and end of offsets.
-
-    Those that the registry knows stay as they are.
-    """
+    """Add such files: path, partition, start and end. Known ones stay."""
     for path, partition, start, end in stale:
         connection.execute(
             _STALE, {"topic": topic.id, "path": path, "partition": partition, "start": start, "end": end}
@@ -84,7 +79,7 @@ def note_files(connection: Connection, topic: TopicRow, stale: Iterable[tuple[st
 
 
 def begin_erasure(connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any]) -> None:
-    """Open an erasure. One that is known stays as it is."""
+    """Open an erasure. Idempotent."""
     connection.execute(
         "INSERT INTO erasures (id, topic_id, value) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING",
         (erasure_id, topic.id, Jsonb(dict(value))),
@@ -94,10 +89,10 @@ def begin_erasure(connection: Connection, topic: TopicRow, erasure_id: str, valu
 def end_search(
     connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any], searched_ms: int
 ) -> bool:
-    """Note that the search of an erasure with a condition found all of its records, and that they are out of the table.
+    """Record that a search found all records, and that these left the table. Only for the run that searched.
 
-    It supersedes the open ones whose own search didn't end. An erasure that committed nothing is kept only if there are
-    such. Returns whether it is kept. To be called by the run that searched.
+    Supersedes open ones without an ended search. Returns whether it is kept: only if it committed something or
+    superseded one.
     """
     at, open_ = Jsonb({**value, SEARCHED_MS: searched_ms}), {"topic": topic.id, "id": erasure_id}
     superseded = connection.execute(
@@ -116,10 +111,7 @@ def end_search(
 
 
 def note_searched(connection: Connection, topic: TopicRow, erasure_ids: Iterable[str], searched_ms: int) -> None:
-    """Note of open erasures that no file of the table has any of the erased offsets.
-
-    For one with a condition that says something only if its own search has ended: others stay as they are.
-    """
+    """Record that no table file has erased offsets, for erasures whose search has ended."""
     connection.execute(
         "UPDATE erasures SET value = value || %(at)s WHERE topic_id = %(topic)s AND id = ANY(%(ids)s)"
         " AND finished_at IS NULL AND (value ? %(searched)s OR NOT value ? %(condition)s)",
@@ -136,7 +128,7 @@ def note_searched(connection: Connection, topic: TopicRow, erasure_ids: Iterable
 def note_waiting(
     connection: Connection, topic: TopicRow, erasure_ids: Iterable[str], waits_for: Mapping[str, Any]
 ) -> None:
-    """Note of open erasures what they wait for (`WAITS_FOR`), in place of what was noted before."""
+    """Replace what erasures wait for (`WAITS_FOR`)."""
     connection.execute(
         "UPDATE erasures SET value = (value - %(key)s) || %(told)s WHERE topic_id = %(topic)s AND id = ANY(%(ids)s)"
         " AND finished_at IS NULL",
@@ -150,7 +142,6 @@ def note_waiting(
 
 
 def finish_erasures(connection: Connection, topic: TopicRow, erasure_ids: Iterable[str]) -> None:
-    """Close erasures: no object has their records any more, or they were given up."""
     connection.execute(
         "UPDATE erasures SET finished_at = now() WHERE topic_id = %s AND id = ANY(%s) AND finished_at IS NULL",
         (topic.id, list(erasure_ids)),
@@ -158,7 +149,6 @@ def finish_erasures(connection: Connection, topic: TopicRow, erasure_ids: Iterab
 
 
 def open_erasures(connection: Connection, topic: TopicRow) -> dict[str, dict[str, Any]]:
-    """The erasures of which some object may still have records, by id."""
     found = connection.execute(
         "SELECT id, value FROM erasures WHERE topic_id = %s AND finished_at IS NULL ORDER BY id", (topic.id,)
     )
@@ -166,6 +156,6 @@ def open_erasures(connection: Connection, topic: TopicRow) -> dict[str, dict[str
 
 
 def promised_seconds(connection: Connection, topic: TopicRow) -> float:
-    """For how many seconds an erasure that isn't finished leaves readers of older snapshots their files, at most."""
+    """The longest promise, in seconds, of open erasures to readers of older snapshots."""
     waiting = open_erasures(connection, topic).values()
     return max((float(str(each.get("grace_seconds", 0))) for each in waiting), default=0.0)

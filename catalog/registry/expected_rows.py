@@ -1,7 +1,6 @@
-"""Which rows a table must have, which of them were missing at the last check, and which are accepted to be gone.
+"""The rows that a table must have, those missing at the last check, and accepted ones.
 
-The numbers are columns of `files`. The last check is a row of `metadata` under the key `checked`. Functions take a
-connection inside a transaction. They are safe to call again.
+Columns of `files`; the check is in `metadata` under `checked`. Idempotent.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _NAME = "rows"
 
 
 def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
-    """The committed ranges that the table must have rows of, by partition and offset.
+    """Committed ranges with expected rows, sorted.
 
-    Ask before you load the table: then the table has every range of the answer.
+    Call it before loading the table, which then has every range.
     """
     found = connection.execute(
         "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows,"
@@ -55,7 +54,7 @@ def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
 
 
 def committed_spans(connection: Connection, topic: TopicRow, partition: int, start: int) -> tuple[tuple[int, int], ...]:
-    """The offsets of a partition that accepted ranges cover, with or without a file, from `start` on."""
+    """The offsets of accepted ranges from `start` on, with or without files."""
     found = connection.execute(
         "SELECT start_offset, end_offset FROM files WHERE topic_id = %s AND partition = %s"
         " AND state IN ('uploaded', 'committed') AND end_offset > %s ORDER BY start_offset",
@@ -67,7 +66,7 @@ def committed_spans(connection: Connection, topic: TopicRow, partition: int, sta
 def all_committed_spans(
     connection: Connection, topic: TopicRow, starts: Mapping[int, int]
 ) -> dict[int, tuple[tuple[int, int], ...]]:
-    """The offsets that committed or waiting ranges cover, by partition, from the given starts on."""
+    """The offsets of committed or waiting ranges from the given starts on, by partition."""
     return {partition: committed_spans(connection, topic, partition, start) for partition, start in starts.items()}
 
 
@@ -83,9 +82,9 @@ ORDER BY present.id, was.state, was.id DESC
 def kept_files(
     connection: Connection, topic: TopicRow, range_ids: Sequence[str]
 ) -> dict[str, tuple[DataFileInfo, ...]]:
-    """The files that have or had records of ranges, by the id of the range: its own first, then the newest.
+    """Files that have or had records of ranges, by id: current ones, then newest first.
 
-    A rewrite doesn't find rows that other engines deleted. They stay expected, and the replaced files still have them.
+    Rows that a rewrite missed stay expected, and replaced files have them.
     """
     kept: dict[str, dict[str, DataFileInfo]] = {}
     for range_id, path, file in connection.execute(_KEPT, (topic.id, list(range_ids))):
@@ -94,7 +93,6 @@ def kept_files(
 
 
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
-    """How many archived rows the table no longer has, as was accepted or done on purpose."""
     found = connection.execute(
         "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint,"
         " coalesce(sum(retired_rows), 0)::bigint FROM files WHERE topic_id = %s AND state = 'committed'",
@@ -104,7 +102,6 @@ def gone(connection: Connection, topic: TopicRow) -> GoneRows:
 
 
 def checked(connection: Connection, topic: TopicRow) -> Checked | None:
-    """The result of the last check for missing rows. None where there was none."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted",
         (topic.id, _KEY, _NAME),
@@ -113,7 +110,7 @@ def checked(connection: Connection, topic: TopicRow) -> Checked | None:
 
 
 def last_checked(connection: Connection, topic: TopicRow) -> Checked | None:
-    """The last check even if it is forgotten: what was altered then, or not compared, still has to be compared."""
+    """The last check even if forgotten: altered and uncompared rows still count."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()
@@ -121,7 +118,7 @@ def last_checked(connection: Connection, topic: TopicRow) -> Checked | None:
 
 
 def replace_checked(connection: Connection, topic: TopicRow, old: Checked, new: Checked) -> bool:
-    """Keep `new` in place of `old`. False, with no change, where the last check is another one, or is forgotten."""
+    """Replace `old` by `new`. False if the last check is another."""
     done = connection.execute(
         "UPDATE metadata SET value = %s, updated = now()"
         " WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted AND value = %s",
@@ -131,7 +128,6 @@ def replace_checked(connection: Connection, topic: TopicRow, old: Checked, new: 
 
 
 def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> None:
-    """Keep the result of a check for missing rows."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (topic_id, key, name) DO UPDATE"
@@ -141,9 +137,9 @@ def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> Non
 
 
 def forget_checked(connection: Connection, topic: TopicRow) -> None:
-    """Forget the last check, so that the next one searches the whole table. `last_checked` still gives it.
+    """Forget the last check, for a full search. `last_checked` still returns it.
 
-    Call it when the registry learns of ranges in the table that earlier checks did not know.
+    After the registry learns of unknown ranges in the table.
     """
     connection.execute(
         "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s", (topic.id, _KEY)
@@ -159,10 +155,9 @@ def record_refill(
     commit_id: str,
     whole: Sequence[tuple[int, int, int]] = (),
 ) -> None:
-    """Record a refill: the ranges (by id) that came back in other files, and the rows that stay gone.
+    """Record a refill: ranges (by id) in other files, and rows that stay gone. Forgets the last check.
 
-    The last check is forgotten. `whole` are spans (partition, start, end) of which no row was left before, and all
-    came back: they aren't altered any more.
+    `whole` spans (partition, start, end) came back entirely.
     """
     topics.lock(connection, topic)
     for range_id, ranges in replaced.items():

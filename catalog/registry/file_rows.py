@@ -1,7 +1,6 @@
-"""Ranges as rows of the registry's `files`: one row for each file of a range, or one row without a file.
+"""Ranges as rows of `files`, one per file or one without a file, all in the same state.
 
-All rows of a range have the same state. A range is complete only if all of its rows are there. Functions take a
-connection inside a transaction.
+A range is complete only with all rows.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ IDS: Final = "(id = ANY(%(ids)s) OR range_id = ANY(%(ids)s))"
 
 
 def insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """Add rows: one in a single request, more in a pipeline."""
     if len(rows) == 1:
         connection.execute(INSERT, rows[0])
     elif rows:
@@ -67,7 +65,7 @@ def insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[StoredRange, ...]:
-    """The ranges with these ids, in the order of the ids. RegistryError where the registry lacks one of them."""
+    """The ranges in the order of ids. Raises RegistryError if one is missing."""
     found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}
     for range_id in range_ids:
         if range_id not in found:
@@ -76,7 +74,7 @@ def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> t
 
 
 def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[StoredRange, ...]:
-    """The accepted ranges with records in these files, by partition and offset. Each has all of its files."""
+    """Accepted ranges with records in these files, sorted, with all of their files."""
     found = connection.execute(
         f"SELECT DISTINCT coalesce(range_id, id) FROM files WHERE topic_id = %s AND path = ANY(%s) AND {_ACCEPTED}",  # noqa: S608 - no input
         (topic.id, list(paths)),
@@ -85,7 +83,7 @@ def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> t
 
 
 def of_group(connection: Connection, topic: TopicRow, group: RewriteGroup) -> tuple[StoredRange, ...]:
-    """The accepted ranges of a group: recorded in its files, or without a file and held in it."""
+    """Accepted ranges of a group: in its files, or without a file inside it."""
     held_in = in_files(connection, topic, group.known_paths)
     spans = group.all_spans
     without = held(
@@ -103,14 +101,13 @@ def of_group(connection: Connection, topic: TopicRow, group: RewriteGroup) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A range as its rows describe it. `is_whole` says that none of its rows is missing."""
+    """A range as loaded. `is_whole` if no row is missing."""
 
     range: StoredRange
     is_whole: bool
 
 
 def held(connection: Connection, topic: TopicRow, condition: str, **values: Any) -> Iterator[Loaded]:
-    """The ranges whose rows meet an SQL condition, by partition and offset."""
     found = connection.execute(f"{_ROWS}{condition}{_IN_ORDER}", {"topic": topic.id, **values})
     for _, rows in groupby(found, key=lambda row: row[0]):
         yield _loaded(topic, list(rows))
@@ -119,19 +116,16 @@ def held(connection: Connection, topic: TopicRow, condition: str, **values: Any)
 def put_committed(
     connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange], *, known: Collection[str] = ()
 ) -> None:
-    """Add ranges that are already in the table. The caller has made room for them in their partitions.
+    """Add ranges of the table; the caller has made room.
 
-    Rows with an id in `known` are updated: they are files of a range that a rewrite left alone.
+    Rows in `known` are updated: a rewrite left these files.
     """
     for row in _sized(ranges, topic, set()):
         connection.execute(_KEEP if row["id"] in known else INSERT, row)
 
 
 def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange]) -> int:
-    """Add those ranges in the table that the registry lacks; return how many.
-
-    A range that the registry knows in part is left as it is.
-    """
+    """Add missing ranges of the table; return their number. Partly known ranges stay."""
     seen: set[str] = set()
     added = 0
     for one in ranges:
@@ -146,7 +140,6 @@ _COUNTED_BEFORE: Final[dict[str, Any]] = {"size_bytes": 0, "raw_values": 0, "rec
 
 
 def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool:
-    """Whether the registry has one of the range's rows, or an accepted range that overlaps it."""
     found = connection.execute(
         "SELECT EXISTS (SELECT FROM files WHERE id = ANY(%(ids)s)) OR coalesce(("
         "  SELECT end_offset > %(start)s FROM files WHERE topic_id = %(topic)s AND partition = %(partition)s"
@@ -195,7 +188,6 @@ def _held_file(row: tuple[Any, ...]) -> StoredFile:
 
 
 def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | None = None) -> list[dict[str, Any]]:
-    """The values of a range's rows, for `INSERT`."""
     return [
         _file_row(held)
         | {
@@ -217,10 +209,7 @@ def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | N
 
 
 def _sized(ranges: Iterable[StoredRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of committed ranges. Only the first row of a file has its size, so that sums are right.
-
-    `seen` has the paths of the files that were counted before.
-    """
+    """The rows of committed ranges; only a file's first row has its size. `seen` are counted paths."""
     for one in ranges:
         for row in rows_of(topic, one, FileState.COMMITTED):
             yield row if row["path"] is None or row["path"] not in seen else row | _COUNTED_BEFORE

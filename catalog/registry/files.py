@@ -1,8 +1,7 @@
-"""Translated ranges in the registry's `files`, from the fence to the table (docs/concepts.md, steps 3 to 5).
+"""Translated ranges in `files`, from fence to table (docs/concepts.md, steps 3 to 5).
 
-The accepted ranges of a partition, uploaded or committed, are one chain without gaps and overlaps. The fence makes sure
-of that under the topic's row lock. A range has one row for each of its files, all in the same state, or one row without
-a file. Functions take a connection inside a transaction. They are safe to call again.
+Accepted ranges of a partition form a chain without gaps or overlaps, by the fence under the topic's row lock.
+Idempotent.
 """
 
 from __future__ import annotations
@@ -27,11 +26,10 @@ def stage(
     *,
     table_offsets: Mapping[int, PartitionOffset],
 ) -> Staged:
-    """The fence: accept ranges that start where their partition ends, in order, and record the others as rejected.
+    """The fence: accept ranges at their partition's end, in order; record the rest as rejected.
 
-    A partition ends where its last accepted range ends, or at its offset in `table_offsets` if that is greater. A
-    partition that neither of them knows begins with its first missing range. If it has no missing range, any start is
-    accepted.
+    The end is the last accepted range's or the table's, whichever is greater; else the first missing range's start;
+    else any.
     """
     topics.lock(connection, topic)
     known, ends, first_missing = _before(connection, topic, ranges)
@@ -58,7 +56,7 @@ def stage(
 
 
 def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, reason: str) -> None:
-    """Record ranges as rejected that were never staged, so that it is known what their files are."""
+    """Record unstaged ranges as rejected, to identify their files."""
     topics.lock(connection, topic)
     known = _states(connection, [one.id for one in ranges])
     rows = [
@@ -71,27 +69,27 @@ def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[Tran
 
 
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far the ranges that wait for a commit reach, by partition.
+    """The ends of waiting ranges by partition.
 
-    Ask before you load the table: a range that is committed in between is then part of the table's offsets.
+    Call it before loading the table, which then has ranges committed in between.
     """
     return _ends(connection, topic, "state = 'uploaded'")
 
 
 def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far the accepted ranges reach, committed or waiting, by partition. For when the table can't be asked."""
+    """The ends of accepted ranges, without the table."""
     return _ends(connection, topic, "state IN ('uploaded', 'committed')")
 
 
 def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """How far the committed ranges reach, by partition. A table loaded after this call reaches at least as far."""
+    """The ends of committed ranges. A table loaded later reaches at least as far."""
     return _ends(
         connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'"
     )  # the index covers both states
 
 
 def last_version(connection: Connection, topic: TopicRow) -> int | None:
-    """Return the newest schema version of each partition's last records. None if nothing is archived."""
+    """The newest schema version among the last records, if any."""
     row = connection.execute(
         "SELECT max(schema_version) FROM (SELECT DISTINCT ON (partition) schema_version FROM files WHERE topic_id = %s"
         " AND state IN ('uploaded', 'committed') AND rows > 0 ORDER BY partition, end_offset DESC) AS last",
@@ -101,10 +99,7 @@ def last_version(connection: Connection, topic: TopicRow) -> int | None:
 
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """The ranges that wait for a commit, by partition and offset.
-
-    RegistryError where a range lacks one of its rows.
-    """
+    """Waiting ranges, sorted. Raises RegistryError if rows are missing."""
     found = tuple(file_rows.held(connection, topic, "state = 'uploaded'"))
     for one in found:
         if not one.is_whole:
@@ -120,7 +115,6 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
 
 
 def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> frozenset[int]:
-    """Which of the topics, by id, have ranges that wait for a commit, or that miss an object."""
     found = connection.execute(
         "SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND state = 'uploaded'"
         " UNION SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND missing",
@@ -130,24 +124,24 @@ def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> fr
 
 
 def committed(connection: Connection, topic: TopicRow) -> tuple[StoredRange, ...]:
-    """The ranges in the table, with and without records, by partition and offset."""
+    """The table's ranges, with and without records, sorted."""
     return tuple(one.range for one in file_rows.held(connection, topic, "state = 'committed'"))
 
 
 def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """The ranges that were rejected because an object was missing, by partition and offset. Only complete ranges."""
+    """Complete ranges rejected for a missing object, sorted."""
     return tuple(one.range.translated() for one in file_rows.held(connection, topic, "missing") if one.is_whole)
 
 
 def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
-    """The ranges with these ids, in the order of the ids. RegistryError where the registry lacks one of them."""
+    """The ranges in the order of ids. Raises RegistryError if one is missing."""
     return tuple(one.translated() for one in file_rows.load(connection, topic, range_ids))
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
-    """Mark accepted ranges as committed. Ranges that are committed already keep their first commit.
+    """Mark accepted ranges as committed; the first commit stays.
 
-    `commit_id` is None where the snapshot that brought them has expired.
+    `commit_id` is None if the snapshot has expired.
     """
     topics.lock(connection, topic)
     waiting = f"topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'"
@@ -163,10 +157,6 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Mark accepted ranges that wait for a commit as rejected: they will never be committed.
-
-    Ranges after them in the same partition can't be committed either.
-    """
     topics.lock(connection, topic)
     connection.execute(
         "UPDATE files SET state = 'rejected', reason = %(reason)s"  # noqa: S608 - no input
@@ -176,7 +166,6 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 
 
 def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
-    """Confirm the ranges that landed, and reject those that were refused."""
     landed, refused = defaultdict(list), defaultdict(list)
     for one in settled.landed:
         landed[one.commit_id].append(one.range.id)
@@ -189,7 +178,6 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
-    """How many ranges, files, rows and bytes are in each state. Every state is in the answer."""
     found = connection.execute(
         "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
         " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = %s GROUP BY state",
@@ -203,7 +191,7 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
-    """How many offsets were lost before they were archived, as was accepted (`--accept-gap`, `--accept-unreadable`)."""
+    """The number of accepted lost offsets (`--accept-gap`, `--accept-unreadable`)."""
     found = connection.execute(
         "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected'",
@@ -213,7 +201,6 @@ def lost_offsets(connection: Connection, topic: TopicRow) -> int:
 
 
 def lost_ranges(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
-    """The half-open ranges of offsets that are recorded as lost, by partition, in order."""
     ranges: dict[int, list[tuple[int, int]]] = {}
     for partition, start, end in connection.execute(
         "SELECT partition, start_offset, end_offset FROM files"
@@ -257,13 +244,13 @@ SELECT max(id COLLATE "C") FROM (
 
 
 def newest_commit(connection: Connection, topic: TopicRow) -> str | None:
-    """The id of the newest commit that the registry knows of, or of its rebuild. None if it knows none."""
+    """The newest known commit id, or that of a rebuild, if any."""
     (newest,) = connection.execute(_NEWEST, {"topic": topic.id}).fetchone() or (None,)
     return None if newest is None else str(newest)
 
 
 def note_rebuilt(connection: Connection, topic: TopicRow) -> None:
-    """Note that the registry knows all that table and journal do now."""
+    """Record that the registry has everything of table and journal."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, 'rebuilt', %s, '{}')", (topic.id, new_id())
     )
@@ -283,10 +270,7 @@ WHERE topic_id = %(topic)s AND missing GROUP BY partition
 def _before(
     connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange]
 ) -> tuple[dict[str, FileState], dict[int, PartitionOffset], dict[int, PartitionOffset]]:
-    """The states of the ranges that are known, where accepted ranges of their partitions end, where missing ones begin.
-
-    One statement, under the topic's row lock.
-    """
+    """States, accepted ends and starts of missing ranges, in one statement under the topic's row lock."""
     known: dict[str, FileState] = {}
     ends: dict[int, PartitionOffset] = {}
     first_missing: dict[int, PartitionOffset] = {}

@@ -1,7 +1,6 @@
-"""Where the archive of each partition begins: a commit of `archiver expire` moves that, and nothing moves it back.
+"""The first offset of each partition, advanced by `archiver expire`, never back.
 
-Ranges below have no rows any more. They are summed up as one row of `files` for each partition. Functions take a
-connection inside a transaction. They are safe to call again.
+Ranges below are summed up as one row of `files` per partition. Idempotent.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ from catalog.registry.postgres import Connection
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The first offset of each partition that records were retired of."""
     found = connection.execute("SELECT partition, first_offset FROM first_offsets WHERE topic_id = %s", (topic.id,))
     return dict(found.fetchall())
 
 
 def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Note the first offsets of a rewrite that is in the table, retire what is left below them, and sum it up."""
+    """Store a landed rewrite's first offsets, retire and sum up what is below."""
     for partition, offset in sorted(rewrite.first_offsets.items()):
         _note(connection, topic, partition, offset, rewrite.commit_id)
         left = file_rows.held(
@@ -52,7 +50,6 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def restore(connection: Connection, topic: TopicRow, first: Mapping[int, int], *, commit_id: str) -> None:
-    """Add what the table or its journal know."""
     for partition, offset in sorted(first.items()):
         _note(connection, topic, partition, offset, commit_id)
 

@@ -1,4 +1,4 @@
-"""Which node coordinates a group, and since which view: the fence before offsets that a deposed coordinator commits."""
+"""Which node coordinates a group since which view: the fence against deposed coordinators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEFT_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupClaim:
-    """A node's right to commit offsets of a group, until another node claims it in a later view."""
+    """A node's right to commit a group's offsets, until another node claims it in a later view."""
 
     cluster_id: str
     node_id: int
@@ -25,7 +25,7 @@ class GroupClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetBudget:
-    """How many groups with offsets an owner may have in a cluster, and how many bytes these may take."""
+    """Limits of an owner in a cluster: groups with offsets, and their bytes."""
 
     owner: str
     groups: int
@@ -34,14 +34,12 @@ class OffsetBudget:
 
 @dataclass(frozen=True, slots=True)
 class KeptOffsets:
-    """Who made the offsets of a group grow last, and about what they take."""
-
     owner: str
     bytes: int
 
 
 class Claimed(Enum):
-    """What became of a claim."""
+    """The result of a claim."""
 
     TAKEN = "the node coordinates the group"
     REFUSED = "another node claimed it in this view or a later one"
@@ -49,9 +47,9 @@ class Claimed(Enum):
 
 
 def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: bool = True) -> Claimed:
-    """Take a group over. Commits of those before are safe or refused when this returns.
+    """Take a group over. Earlier commits are stored or refused when this returns.
 
-    Without `makes`, a group that nothing is known of isn't begun.
+    Without `makes`, unknown groups aren't begun.
     """
     values = {
         "cluster": wanted.cluster_id,
@@ -87,7 +85,7 @@ def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: b
 
 
 def check(connection: Connection, group_id: str, held: GroupClaim) -> KeptOffsets:
-    """Raise CoordinatorDeposed unless the claim holds. Nobody else claims the group until the transaction ends."""
+    """Raise CoordinatorDeposed unless the claim holds. No claim succeeds until the transaction ends."""
     found = connection.execute(
         "SELECT epoch, node_id, owner, offset_bytes FROM group_coordinators WHERE cluster_id = %s AND group_id = %s"
         " FOR NO KEY UPDATE",
@@ -106,7 +104,7 @@ def check(connection: Connection, group_id: str, held: GroupClaim) -> KeptOffset
 def keep_within(
     connection: Connection, cluster_id: str, group_id: str, kept: KeptOffsets, budget: OffsetBudget
 ) -> None:
-    """Note what a group's offsets will take, as their owner. OffsetBudgetReached if its groups may not take that."""
+    """Record a group's size for its owner. Raises OffsetBudgetReached beyond the budget."""
     groups, total = connection.execute(
         "SELECT count(*), coalesce(sum(offset_bytes), 0)::bigint FROM group_coordinators"
         " WHERE cluster_id = %s AND owner = %s AND owner <> '' AND offset_bytes > 0 AND group_id <> %s",
@@ -127,7 +125,6 @@ def keep_within(
 
 
 def note(connection: Connection, cluster_id: str, group_id: str, kept: KeptOffsets) -> None:
-    """Note whose a group's offsets are, and what they take."""
     connection.execute(
         "UPDATE group_coordinators SET owner = %s, offset_bytes = %s WHERE cluster_id = %s AND group_id = %s",
         (kept.owner, kept.bytes, cluster_id, group_id),
@@ -135,7 +132,6 @@ def note(connection: Connection, cluster_id: str, group_id: str, kept: KeptOffse
 
 
 def release(connection: Connection, cluster_id: str, groups: Collection[str], *, node_id: int) -> int:
-    """Give up a node's claims on groups without offsets; its claims on others stay. Return how many there were."""
     return connection.execute(
         "DELETE FROM group_coordinators AS old WHERE cluster_id = %s AND node_id = %s AND group_id = ANY(%s)"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"
@@ -145,10 +141,7 @@ def release(connection: Connection, cluster_id: str, groups: Collection[str], *,
 
 
 def forget_left(connection: Connection, cluster_id: str, *, node_id: int) -> int:
-    """Forget claims on groups without offsets that earlier runs left behind. Return how many there were.
-
-    They are those of nodes that don't live, and those of `node_id`, whose present run has made none yet.
-    """
+    """Drop claims on groups without offsets of dead nodes, and of earlier runs of `node_id`. Returns their number."""
     return connection.execute(
         "DELETE FROM group_coordinators AS old WHERE cluster_id = %(cluster)s"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"
@@ -160,7 +153,6 @@ def forget_left(connection: Connection, cluster_id: str, *, node_id: int) -> int
 
 
 def use(connection: Connection, cluster_id: str, groups: Collection[str]) -> None:
-    """Note that groups have members."""
     connection.execute(
         "UPDATE group_coordinators SET used_at = now() WHERE cluster_id = %s AND group_id = ANY(%s)",
         (cluster_id, list(groups)),

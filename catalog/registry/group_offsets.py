@@ -1,7 +1,4 @@
-"""Offsets that consumer groups committed at `archiver serve kafka`, each at one of its clusters.
-
-Functions take a connection inside a transaction.
-"""
+"""Offsets that consumer groups committed at `archiver serve kafka`, by cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ Place: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset:
-    """Where a group goes on in a partition. It holds for the topic with this id only."""
+    """A group's next offset in a partition of the topic with this id."""
 
     topic_id: UUID
     offset: int
@@ -41,10 +38,10 @@ def commit(
     claim: GroupClaim | None = None,
     budget: OffsetBudget | None = None,
 ) -> None:
-    """Keep offsets by topic and partition, in place of those before.
+    """Store offsets by topic and partition.
 
-    CoordinatorDeposed if `claim` doesn't hold. OffsetBudgetReached if they take more than those before, and so more
-    than `budget` leaves: then nothing was written.
+    Raises CoordinatorDeposed if `claim` doesn't hold, OffsetBudgetReached if growth exceeds `budget`: then nothing is
+    stored.
     """
     kept = None if claim is None else group_coordinators.check(connection, group_id, claim)
     if kept is not None and budget is not None and offsets:
@@ -73,7 +70,6 @@ def commit(
 
 
 def load(connection: Connection, cluster_id: str, group_id: str) -> dict[tuple[str, int], GroupOffset]:
-    """All offsets of a group, by topic and partition."""
     found = connection.execute(
         "SELECT topic, partition, topic_id, next_offset, leader_epoch, metadata FROM group_offsets"
         " WHERE cluster_id = %s AND group_id = %s ORDER BY topic, partition",
@@ -95,9 +91,9 @@ def delete(
     *,
     claim: GroupClaim | None = None,
 ) -> int:
-    """Forget a group's offsets, or those of some partitions; return how many there were.
+    """Delete a group's offsets, or those of `places`; return their number.
 
-    CoordinatorDeposed where `claim` doesn't hold.
+    Raises CoordinatorDeposed if `claim` doesn't hold.
     """
     kept = None if claim is None else group_coordinators.check(connection, group_id, claim)
     count = _deleted(connection, cluster_id, group_id, places)
@@ -122,7 +118,7 @@ def _deleted(connection: Connection, cluster_id: str, group_id: str, places: Col
 
 
 def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """The groups that have offsets, by name; also those whose offsets no cluster has taken yet."""
+    """Groups with offsets by name, including those not yet taken by a cluster."""
     found = connection.execute(
         "SELECT DISTINCT group_id FROM group_offsets WHERE cluster_id IN (%s, '') ORDER BY group_id", (cluster_id,)
     )
@@ -130,7 +126,7 @@ def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
 
 
 def other_clusters(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """The ids of other clusters that have offsets, where this one has none."""
+    """Other clusters with offsets, if this one has none."""
     found = connection.execute(
         "SELECT DISTINCT cluster_id FROM group_offsets WHERE cluster_id NOT IN (%(cluster)s, '')"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE cluster_id = %(cluster)s) ORDER BY cluster_id",
@@ -140,7 +136,7 @@ def other_clusters(connection: Connection, cluster_id: str) -> tuple[str, ...]:
 
 
 def expired(connection: Connection, cluster_id: str, *, age: timedelta) -> tuple[str, ...]:
-    """The groups that had no members and committed nothing for so long, by name."""
+    """Groups without members and commits for `age`, by name."""
     found = connection.execute(
         "SELECT group_id FROM group_offsets LEFT JOIN group_coordinators USING (cluster_id, group_id)"
         " WHERE cluster_id = %s GROUP BY group_id"
@@ -151,9 +147,9 @@ def expired(connection: Connection, cluster_id: str, *, age: timedelta) -> tuple
 
 
 def expire(connection: Connection, cluster_id: str, group_id: str, *, age: timedelta, claim: GroupClaim) -> int:
-    """Forget a group's offsets if it still had no members and committed nothing for so long; return how many.
+    """Delete the offsets of a group that is still expired; return their number.
 
-    CoordinatorDeposed where `claim` doesn't hold.
+    Raises CoordinatorDeposed if `claim` doesn't hold.
     """
     kept = group_coordinators.check(connection, group_id, claim)
     count = connection.execute(
@@ -177,7 +173,6 @@ def _keep_within(
     kept: KeptOffsets,
     budget: OffsetBudget,
 ) -> None:
-    """Count what offsets take more than those before. Most commits take no more, and are over with one look."""
     before = _sizes(connection, cluster_id, group_id, offsets)
     grows = sum(_size(group_id, place, one) - before.get(place, 0) for place, one in offsets.items())
     if not grows:
@@ -191,7 +186,6 @@ def _keep_within(
 
 
 def _size(group_id: str, place: Place, offset: GroupOffset) -> int:
-    """The same as `_SIZE` of a row."""
     return _ROW_BYTES + 2 * (len(group_id.encode()) + len(place[0].encode())) + len(offset.metadata.encode())
 
 
@@ -207,7 +201,6 @@ def _sizes(connection: Connection, cluster_id: str, group_id: str, places: Itera
 
 
 def _taken(connection: Connection, cluster_id: str, group_id: str) -> int:
-    """What all offsets of a group take, about."""
     found = connection.execute(
         f"SELECT coalesce(sum({_SIZE}), 0)::bigint FROM group_offsets WHERE cluster_id = %s AND group_id = %s",  # noqa: S608 - no input
         (cluster_id, group_id),

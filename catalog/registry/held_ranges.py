@@ -1,7 +1,4 @@
-"""Which ranges of offsets have rows in given files, without the files' descriptions: there may be many files.
-
-Functions take a connection inside a transaction.
-"""
+"""The ranges with rows in given files, without file descriptions: there may be many files."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ ORDER BY partition, start_offset, path
 class HeldRange:
     """A range with rows in a file.
 
-    It is `whole` if the file has all of its rows, and by the account the table must have these and no record is gone.
+    `is_whole` if the file has all of its rows, all expected by the account, with no record gone.
     """
 
     path: str
@@ -38,7 +35,7 @@ class HeldRange:
 
 
 def held_ranges(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[HeldRange, ...]:
-    """The ranges with rows in these files, by partition and offset. They are in the table or wait for a commit."""
+    """The ranges in these files, committed or waiting, sorted."""
     found = connection.execute(_HELD, {"topic": topic.id, "paths": list(paths)})
     return tuple(
         HeldRange(path=path, partition=partition, start_offset=start, end_offset=end, is_whole=whole)

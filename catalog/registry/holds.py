@@ -1,7 +1,6 @@
-"""Legal holds in the registry. A removal of records is refused where an active hold is in its way.
+"""Legal holds. Removals that meet an active hold are refused.
 
-They are placed under the topic's row lock, under which rewrites begin too. Functions take a connection inside a
-transaction. They are safe to call again.
+Placed under the topic's row lock, under which rewrites begin. Idempotent.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from catalog.registry.postgres import Connection
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
-    """Every hold of a topic, released ones too, in the order in which they were placed."""
+    """All holds, released ones too, in order of placement."""
     found = connection.execute("SELECT value FROM holds WHERE topic_id = %s ORDER BY id", (topic.id,))
     return tuple(Hold.from_json(value) for (value,) in found)
 
 
 def active(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
-    """The holds that weren't released."""
     found = connection.execute(
         "SELECT value FROM holds WHERE topic_id = %s AND released_at IS NULL ORDER BY id", (topic.id,)
     )
@@ -33,7 +31,7 @@ def active(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
 
 
 def keep(connection: Connection, topic: TopicRow, hold: Hold) -> None:
-    """Place a hold, or record its release. A released hold stays released."""
+    """Place a hold, or record its release, which is final."""
     topics.lock(connection, topic)
     connection.execute(
         "INSERT INTO holds (id, topic_id, value, released_at) VALUES (%s, %s, %s, %s::timestamptz)"
@@ -44,7 +42,7 @@ def keep(connection: Connection, topic: TopicRow, hold: Hold) -> None:
 
 
 def named(connection: Connection, topic: TopicRow, hold_id: str) -> Hold:
-    """One hold. RegistryError where the topic has none of this id."""
+    """Raises RegistryError if the topic has no such hold."""
     for hold in load(connection, topic):
         if hold.id == hold_id:
             return hold
@@ -52,14 +50,14 @@ def named(connection: Connection, topic: TopicRow, hold_id: str) -> Hold:
 
 
 def check(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """RecordsHeld where a rewrite would take records out of the table that an active hold has."""
+    """Raise RecordsHeld if a rewrite would remove held records."""
     if rewrite.removes:
         spans = [*removed_spans(rewrite), *_passed_over(rewrite, first_offsets.load(connection, topic))]
         refuse_held(topic, active(connection, topic), spans, command=rewrite.reason)
 
 
 def _passed_over(rewrite: Rewrite, known: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """The spans (partition, start, end) that first offsets move over, whether files with records go or not."""
+    """The spans (partition, start, end) that first offsets pass, with or without files."""
     return [
         (partition, known.get(partition, 0), offset)
         for partition, offset in sorted(rewrite.first_offsets.items())
@@ -68,10 +66,9 @@ def _passed_over(rewrite: Rewrite, known: Mapping[int, int]) -> list[tuple[int, 
 
 
 def removed_spans(rewrite: Rewrite) -> list[tuple[int, int, int]]:
-    """The spans (partition, start, end) of records that a rewrite leaves out on purpose.
+    """The spans (partition, start, end) that a rewrite removes.
 
-    Erased offsets are told one by one. Of a range around the first offset that the rewrite sets, what lies below goes;
-    a retired range above it goes whole.
+    Erased offsets exactly. Of a range around the new first offset the lower part; a retired range above it whole.
     """
     left_out = [span for group in rewrite.groups for span in group.all_spans]
     first = rewrite.first_offsets
@@ -92,7 +89,7 @@ def _retired_end(span: RecordSpan, first_offset: int | None) -> int:
 
 
 def refuse_held(topic: TopicRow, holds: Iterable[Hold], spans: Iterable[tuple[int, int, int]], *, command: str) -> None:
-    """RecordsHeld where an active hold has some of these offsets."""
+    """Raise RecordsHeld if an active hold has some of these offsets."""
     those = tuple(holds)
     for partition, start, end in spans:
         hold = in_the_way(those, partition, start, end)

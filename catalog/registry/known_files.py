@@ -1,10 +1,6 @@
-"""Which files the registry still needs, by name, whatever the table says (docs/stored-files.md).
+"""Files that the registry needs, by name (docs/stored-files.md).
 
-A run also claims its uploads that nothing else in the registry names yet. It renews its claims while it works. The age
-of a file counts from the last renewal, so the uploads of a dead run become orphans like any other. A claim is a row of
-the registry's `metadata` under the key `upload`, by file name.
-
-Functions take a connection inside a transaction. They are safe to call again.
+Runs also claim unregistered uploads and renew claims. A file's age counts from the last renewal.
 """
 
 from __future__ import annotations
@@ -41,11 +37,8 @@ state = 'replaced' AND EXISTS (
 class FileStates:
     """What the registry knows of files, by name.
 
-    `states` has the files of its ranges. `rewriting` are the files of rewrites with an unknown outcome. `missed` are
-    replaced files with rows that the table should have and that their successors lack. `held` are replaced files with
-    records that were removed and that a legal hold is on; `removed` are all with records that were removed. `renewed`
-    is when a run last claimed an upload of its own, in ms since 1970. `has_promise` says that an erasure that isn't
-    finished has promised readers of older snapshots their files.
+    `missed` were replaced and have expected rows that successors lack; `held` were replaced and have removed records
+    under a hold. `renewed` is in ms since 1970. `has_promise` if an open erasure promised files to readers.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -57,16 +50,16 @@ class FileStates:
     has_promise: bool = False
 
     def needs(self, name: str) -> bool:
-        """Whether a file waits for a commit, is committed as far as is known, or is in an unresolved rewrite.
+        """Whether a file waits, is committed, or is in an unresolved rewrite.
 
-        Also whether it has rows that a refill may bring back, or records that a legal hold is on and no other file has.
+        Also if a refill may need it, or it alone has held records.
         """
         is_kept = name in self.rewriting or name in self.missed or name in self.held
         return is_kept or self.states.get(name) in _NEEDED
 
 
 class Standstill:
-    """A topic in which nothing is staged and no rewrite begins meanwhile; and what is known of the files."""
+    """A topic without staging and new rewrites, and its files."""
 
     def __init__(self, postgres: Postgres, connection: Connection, topic: TopicRow, known: FileStates) -> None:
         self._postgres = postgres
@@ -75,21 +68,20 @@ class Standstill:
         self.known = known
 
     def check(self) -> None:
-        """Raise RegistryUnreachable if the server has ended the transaction that holds the topic's row lock.
+        """Raise RegistryUnreachable if the topic's row lock is lost.
 
-        Call it before each step that needs the lock, and at least every half minute: the server ends idle transactions.
+        Call it before each step, and every 30 seconds: the server ends idle transactions.
         """
         with self._postgres.in_our_words():
             self._connection.execute("SELECT 1")
 
     def forget_deleted(self, files: Mapping[str, str]) -> None:
-        """Remove the rows of deleted files that were rejected or replaced: their paths, with their ULIDs."""
+        """Remove rows of deleted, rejected or replaced files (paths with ULIDs)."""
         with self._postgres.in_our_words():
             trimming.forget_deleted(self._connection, self._topic, files)
 
 
 def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> FileStates:
-    """What the registry knows of `files`: their paths, with the ULIDs in their names."""
     found = connection.execute(
         f"SELECT path, state, {_IS_MISSED}, partition, start_offset, end_offset, {_HAS_REMOVED} FROM files"  # noqa: S608 - no input
         " WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
@@ -130,10 +122,7 @@ def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:
 
 
 def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
-    """Claim files by name, or renew the claims on them.
-
-    The files are not staged yet, and no rewrite has begun with them. Old claims of dead runs are removed.
-    """
+    """Claim unstaged files by name, or renew claims. Removes claims of dead runs."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) SELECT %s, %s, name, '{}' FROM unnest(%s::text[]) AS name"
         " ON CONFLICT (topic_id, key, name) DO UPDATE SET updated = now()",
@@ -146,14 +135,13 @@ def renew(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None
 
 
 def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> None:
-    """Remove the claims on these files."""
     connection.execute(
         "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = ANY(%s)", (topic.id, _UPLOAD, list(names))
     )
 
 
 def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
-    """When the claims on these files were last renewed, in ms since 1970. Files without a claim are left out."""
+    """The last renewals in ms since 1970, of claimed files."""
     found = connection.execute(
         "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",

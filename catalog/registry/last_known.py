@@ -1,7 +1,4 @@
-"""The last answers of the catalog and of the schema registry, for when they can't be reached (docs/troubleshooting.md).
-
-Functions take a connection inside a transaction.
-"""
+"""The last answers of catalog and schema registry, for outages (docs/troubleshooting.md)."""
 
 from __future__ import annotations
 
@@ -20,14 +17,13 @@ _NAME = "known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSchemas:
-    """Serialized schemas, and each subject's latest schema at the last request."""
+    """Serialized schemas, and each subject's latest at the last request."""
 
     schemas: Mapping[SchemaIdentity, bytes] = field(default_factory=dict)
     subjects: Mapping[str, SchemaIdentity] = field(default_factory=dict)
 
 
 def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTable) -> None:
-    """Keep the topic's table as it was just loaded."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value)"
         " VALUES (%s, %s, %s, jsonb_build_object('metadata', %s::jsonb, 'vended', %s::boolean))"
@@ -38,7 +34,6 @@ def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTabl
 
 
 def recall_table(connection: Connection, topic: TopicRow) -> LastKnownTable | None:
-    """The topic's table as it was last loaded. None where it never was."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()
@@ -48,15 +43,13 @@ def recall_table(connection: Connection, topic: TopicRow) -> LastKnownTable | No
 
 
 def forget_table(connection: Connection, topic: TopicRow) -> None:
-    """Forget the topic's table: it gets another one."""
     connection.execute("DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME))
 
 
 def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: str, news: KnownSchemas) -> None:
-    """Keep the answers of the schema registry with this name.
+    """Keep answers of the schema registry with this name, which scopes ids and subjects.
 
-    A schema never changes under its id, but the latest schema of a subject does. Ids and subjects belong to the schema
-    registry that assigned them, so its name is part of the key.
+    Schemas never change by id, latest ones of subjects do.
     """
     by_id, by_guid = [], []
     for (number, context), files in sorted(news.schemas.items(), key=str):
@@ -88,7 +81,7 @@ def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: s
 
 
 def recall_schemas(connection: Connection, topic: TopicRow, schema_registry: str) -> KnownSchemas:
-    """All answers of the schema registry with this name about the topic's schemas."""
+    """All answers of this schema registry about the topic."""
     where = (topic.id, schema_registry)
     schemas = connection.execute(
         "SELECT schema_id, context, files FROM registered_schemas WHERE topic_id = %s AND registry = %s", where

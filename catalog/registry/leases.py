@@ -1,7 +1,6 @@
-"""Leases on topics, as advisory locks in Postgres. A run holds all of its leases on one connection.
+"""Leases on topics: advisory locks on one connection per run.
 
-Leases save double work; correctness never depends on them. The server releases them when the connection ends for any
-reason. A run that lost its connection goes on without leases, and the next run can take them.
+They save duplicate work; correctness never depends on them.
 """
 
 from __future__ import annotations
@@ -18,17 +17,15 @@ _CLASS = 0x6C656173
 
 
 class Leases:
-    """The leases of one run. They are held until its connection is closed."""
-
     def __init__(self, postgres: Postgres, connection: Connection) -> None:
         self._postgres = postgres
         self._connection = connection
         self._held: set[int] = set()
 
     def take(self, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
-        """Take the leases of these topics in one call; return the topics that another process holds.
+        """Take leases in one call; return topics that another process holds.
 
-        RegistryError where the server has no room for so many locks.
+        Raises RegistryError if the server has no room for the locks.
         """
         wanted = [topic.id for topic in topics if topic.id not in self._held]
         if wanted:
@@ -36,7 +33,7 @@ class Leases:
         return tuple(topic for topic in topics if topic.id not in self._held)
 
     def are_held(self) -> bool:
-        """Whether the leases that were taken are still held, so the connection never broke."""
+        """Whether the connection, and so every lease, is intact."""
         try:
             self._connection.execute("SELECT 1")
         except psycopg.Error:

@@ -1,7 +1,6 @@
-"""Assigns a topic's columns: the field-id ledger in Postgres is loaded, extended and stored under the topic's row lock.
+"""Assign a topic's columns: load, extend and store the field-id ledger under the topic's row lock.
 
-`schema_mapping.field_ids.assign`, which does no I/O, decides what an id means. This module keeps the decision for ever.
-Functions take a connection inside a transaction.
+`schema_mapping.field_ids.assign` decides without I/O; the decision is kept for ever.
 """
 
 from __future__ import annotations
@@ -35,13 +34,10 @@ def assign_columns(
     accept_raw: bool = False,
     expected: Assignment | None = None,
 ) -> Assignment:
-    """Assign field ids with `schema_mapping.field_ids.assign`, and store the ledger under the topic's row lock.
+    """Assign field ids and store the ledger under the topic's row lock.
 
-    So all processes agree. `table` is the topic's table in the catalog now, None where there is none. New ids start
-    after its last column id. RegistryBehind where the registry knows another table, or knows less than the table.
-    WouldBecomeRaw where keys or values had a schema and have none now, unless `accept_raw`. Use the result for the
-    mapping of files, and `SchemaChange.of` it for commits. If a new version would be another than `expected`, nothing
-    is stored, and ColumnsMoved is raised.
+    New ids follow the table's last column id. Raises RegistryBehind for another or newer table, WouldBecomeRaw if a
+    schema is gone (unless `accept_raw`), ColumnsMoved if a new version differs from `expected`: then nothing is stored.
     """
     from schema_mapping.field_ids import assign
 
@@ -83,9 +79,9 @@ def unchanged_columns(
     partition_source: PartitionSource = "nested",
     accept_raw: bool = False,
 ) -> Assignment | None:
-    """What `assign_columns` returns where it has nothing to store: then it needs no lock.
+    """The result of `assign_columns` if nothing must be stored, without a lock.
 
-    None where it would store something, or refuse; call it then, which reads the ledger as it is by then.
+    None if it would store or refuse: then call it.
     """
     from schema_mapping.field_ids import assign
 
@@ -101,7 +97,7 @@ def unchanged_columns(
 def refuse_raw(
     topic: TopicRow, state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None
 ) -> None:
-    """WouldBecomeRaw where keys or values have a schema in the version in force, and None is given for it."""
+    """Raise WouldBecomeRaw if keys or values would lose their schema."""
     in_force, part = state.in_force, becomes_raw(state, key=key, value=value)
     if in_force is not None and part is not None:
         raise WouldBecomeRaw(
@@ -115,7 +111,7 @@ def refuse_raw(
 
 
 def becomes_raw(state: LedgerState, *, key: DeclaredSchema | None, value: DeclaredSchema | None) -> str | None:
-    """What has a schema in the version in force and no schema now: `key` or `value`. None where neither has."""
+    """`key` or `value` if it would lose its schema, else None."""
     from schema_mapping.raw_mapping import RAW_FORMAT
     from schema_mapping.row import part_formats
 
@@ -127,7 +123,7 @@ def becomes_raw(state: LedgerState, *, key: DeclaredSchema | None, value: Declar
 
 
 def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
-    """RegistryBehind where `table` is not the registry's, or is newer than `state`. None means no table."""
+    """Raise RegistryBehind if `table` isn't the registered one, or newer than `state`. None: no table."""
     topics.check_table(connection, topic, table.uuid if table else None)
     _check_not_newer(topic, table, state)
 
@@ -145,5 +141,5 @@ def _check_not_newer(topic: TopicRow, table: ArchiveTable | None, state: LedgerS
 
 
 def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None) -> None:
-    """RegistryBehind where the registry knows another table, or where the table is newer than the registry."""
+    """Raise RegistryBehind if another table is registered, or the table is newer."""
     check_table(connection, topic, table, ledger_rows.load(connection, topic))

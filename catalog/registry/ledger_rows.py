@@ -1,7 +1,4 @@
-"""The rows of the field-id ledger: a topic's columns, its schema versions, and the last id that was given.
-
-Functions take a connection inside a transaction.
-"""
+"""The field-id ledger: columns, schema versions, and the last id."""
 
 from __future__ import annotations
 
@@ -37,10 +34,7 @@ _WAITS: Final = "EXISTS (SELECT FROM schema_changes WHERE topic_id = topics.id A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLedger:
-    """A topic's ledger and the uuid of its table. `now` is the time of the database's clock, which all share.
-
-    `has_waiting` is set if the registry has a schema change of the topic that waits for approval.
-    """
+    """A topic's ledger and table. `now` is the database's time. `has_waiting` if a schema change waits."""
 
     state: LedgerState
     table_uuid: UUID | None
@@ -49,15 +43,14 @@ class SeenLedger:
 
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
-    """The ledger of the topic's columns."""
     found = _columns_and_versions(connection, [topic.id])[topic.id]
-    # Last: without a lock, others may assign ids in between. Then the highest is too high, which does no harm.
+    # Last: without a lock, other processes may assign ids in between. Then the highest is too high, which does no harm.
     last = connection.execute(f"SELECT {_LAST} FROM topics WHERE id = %s", (topic.id,)).fetchone()  # noqa: S608 - no input
     return _state(found, last[0] if last else 0, _returning(*last[1:]) if last else None)
 
 
 def read_locked(connection: Connection, topic: TopicRow) -> SeenLedger:
-    """The topic's ledger, under its row lock from now on. RegistryError where the registry doesn't know the topic."""
+    """The ledger, locked from now on. Raises RegistryError for unknown topics."""
     found = connection.execute(
         f"SELECT table_uuid, clock_timestamp(), {_LAST} FROM topics WHERE id = %s FOR UPDATE",  # noqa: S608 - no input
         (topic.id,),
@@ -70,10 +63,7 @@ def read_locked(connection: Connection, topic: TopicRow) -> SeenLedger:
 
 
 def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, SeenLedger]:
-    """The ledgers of several topics, by the topics' ids, all as they are at one moment. Call it first in a transaction.
-
-    A topic that the registry doesn't know is left out.
-    """
+    """Ledgers by topic id, consistent if called first in a transaction, without unknown topics."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     found = connection.execute(
         f"SELECT id, table_uuid, clock_timestamp(), {_WAITS}, {_LAST} FROM topics WHERE id = ANY(%s)",  # noqa: S608 - no input
@@ -92,7 +82,7 @@ def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int,
 
 
 def _columns_and_versions(connection: Connection, topic_ids: Sequence[int]) -> dict[int, _ColumnsAndVersions]:
-    """The columns of topics by ascending field id, and their schema versions, ascending."""
+    """Columns and schema versions, ascending."""
     ids = list(topic_ids)
     found: dict[int, tuple[list[LedgerEntry], list[SchemaVersion]]] = {each: ([], []) for each in ids}
     for topic_id, *entry in connection.execute(
@@ -122,10 +112,7 @@ def _returning(version: int | None, since: datetime | None, asks: int | None) ->
 
 
 def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
-    """The mapping of a schema version, which its rows were written with.
-
-    RegistryError where the registry has no such version.
-    """
+    """The mapping of a schema version. Raises RegistryError if unknown."""
     from schema_mapping.row import row_mapping_from_text
 
     found = connection.execute(
@@ -153,7 +140,6 @@ SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded
 
 
 def store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
-    """Store the difference between `before` and `after`."""
     known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
     changed = [entry for entry in after.entries if entry not in known_entries]
     added = [each for each in after.versions if each.version not in known_versions]

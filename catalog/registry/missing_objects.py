@@ -1,7 +1,6 @@
-"""Staged ranges whose objects are missing. They are rejected, and accepted again when the objects are back.
+"""Staged ranges with missing objects: rejected, and accepted again when these are back.
 
-The rule of the fence holds for them too: a range is accepted only if its partition still ends where the range starts.
-Functions take a connection inside a transaction. They are safe to call again.
+The fence applies: the partition must still end at the range's start. Idempotent.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from catalog.registry.postgres import Connection
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Reject waiting ranges with missing objects, and all ranges staged after them in the same partition.
+    """Reject these ranges and later ones of their partitions.
 
-    A later range alone could never be committed. In a partition that the table does not know, it would even be taken
-    for the first range.
+    A later one could never be committed, or would be taken for an unknown partition's first.
     """
     topics.lock(connection, topic)
     connection.execute(
@@ -34,7 +32,7 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 def load(
     connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
 ) -> tuple[TranslatedRange, ...]:
-    """The missing ranges whose offsets no other range has, by partition and offset."""
+    """Missing ranges with free offsets, sorted."""
     found = files.missing(connection, topic)
     if not found:
         return ()
@@ -49,9 +47,9 @@ def take_up(
     *,
     table_offsets: Mapping[int, PartitionOffset],
 ) -> tuple[TranslatedRange, ...]:
-    """Accept the missing ranges that continue their partitions, and return them. They wait for a commit again.
+    """Accept missing ranges that continue their partitions, and return them: they wait again.
 
-    A partition that neither the registry nor the table knows begins with its first missing range.
+    Unknown partitions begin with the first missing range.
     """
     topics.lock(connection, topic)
     taken: list[TranslatedRange] = []
@@ -75,7 +73,7 @@ def take_up(
 def first_offsets(
     missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
 ) -> dict[int, PartitionOffset]:
-    """The first offsets of partitions that are in none of `known`: each begins with its first missing range."""
+    """The first missing offsets of partitions not in `known`."""
     starts: dict[int, int] = {}
     for one in missing:
         starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))

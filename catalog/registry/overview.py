@@ -1,7 +1,4 @@
-"""What the registry says of many topics at once, for a look at all of them.
-
-Functions take a connection inside a transaction.
-"""
+"""Overviews of many topics at once."""
 
 from __future__ import annotations
 
@@ -20,12 +17,10 @@ _NO_RANGES = StateCount(ranges=0, rows=0, size_bytes=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
-    """What the registry says of one topic.
+    """The registry's state of a topic.
 
-    `staged_ends` is how far ranges that wait for a commit reach, by partition. `has_missing` says that there are ranges
-    whose objects were missing. `recognition` says how well the schemas fitted the committed records, `uncounted_rows`
-    how many of them nobody counted: older archivers did not. `holds` is how many legal holds are in force.
-    `erasures` are the open ones, by id, with what is kept of them.
+    `staged_ends` are of waiting ranges, `erasures` open. `recognition` is the fit of committed records, without
+    `uncounted_rows` of older archivers.
     """
 
     staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)
@@ -40,9 +35,9 @@ class TopicOverview:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, TopicOverview]:
-    """The overview of each topic, by its id.
+    """Overviews by topic id.
 
-    Ask before you load a table: a range that is committed in between is then part of the table's offsets.
+    Call it before loading tables, which then have ranges committed in between.
     """
     ids = [topic.id for topic in topics]
     staged, counts = _staged_ends(connection, ids), _counts(connection, ids)
@@ -115,7 +110,6 @@ def _lost_offsets(connection: Connection, ids: list[int]) -> dict[int, int]:
 
 
 def _gone(connection: Connection, ids: list[int]) -> dict[int, tuple[GoneRows, int]]:
-    """The rows that are accepted to be gone, and the rows of files whose recognition wasn't counted."""
     found = connection.execute(
         "SELECT topic_id, sum(erased_rows)::bigint, sum(lost_rows)::bigint, sum(retired_rows)::bigint,"
         " coalesce(sum(rows) FILTER (WHERE recognition IS NULL AND size_bytes > 0), 0)::bigint"

@@ -1,13 +1,7 @@
-"""The first offset of each partition, kept when it is first decided (docs/concepts.md, step 1).
+"""The first offset of each partition, stored when decided (docs/concepts.md, step 1).
 
-"latest" or a time means another offset at each look, and a log may lose its first records before they are archived.
-Nothing is staged until records come, so the decision itself is kept, as rows of the registry's `metadata` by partition:
-
-- `start` is the offset that "latest" or a time meant.
-- `start_pending` is the leader epoch that had ended when a partition had no leader to ask for that offset.
-- `first_log_start` is where the log of a partition that is archived from its beginning began at the first look.
-
-Functions take a connection inside a transaction.
+In `metadata`: `start`, `start_pending` (the leader epoch that had ended when there was no leader), `first_log_start`
+(as first seen).
 """
 
 from __future__ import annotations
@@ -30,10 +24,9 @@ def decide(
     *,
     pending: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
-    """Keep the first offsets in `decided` of partitions that have none yet; return those of all partitions.
+    """Store first offsets of partitions without one; return all.
 
-    `pending` has the partitions without a leader to ask, each with the leader epoch that had ended by then. Both are
-    kept together.
+    `pending`: ended leader epochs of partitions without a leader, stored together.
     """
     if pending:
         _remember(connection, topic, pending, key="start_pending")
@@ -41,22 +34,20 @@ def decide(
 
 
 def pending(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The leader epochs that had ended where a partition had no leader to ask for its first offset, by partition."""
+    """The ended leader epochs of partitions without a leader, by partition."""
     return _remember(connection, topic, {}, key="start_pending")
 
 
 def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Where logs began at the first look. `seen` is kept for partitions that have none yet."""
+    """First seen log starts. `seen` is stored for partitions without one."""
     return _remember(connection, topic, seen or {}, key="first_log_start")
 
 
 def known(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """Where the archive of each partition begins: at its decided first offset, else where its log began."""
     return _remember(connection, topic, {}, key="first_log_start") | _remember(connection, topic, {}, key="start")
 
 
 def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int], *, key: _Key) -> dict[int, int]:
-    """Keep the values of partitions that have none yet; return the kept values of all partitions."""
     if values:
         with connection.cursor() as cursor:
             cursor.executemany(

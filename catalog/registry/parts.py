@@ -1,4 +1,4 @@
-"""Parts of the registry: their methods are functions that take a connection, with a transaction or without one."""
+"""Parts of the registry: methods from functions that take a connection in a transaction, unless they say otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 class Part:
-    """A part of the registry: the base of all parts."""
+    """The base of all parts of the registry."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -22,7 +22,7 @@ class Part:
 def in_transaction(
     function: Callable[Concatenate[Connection, _Arguments], _Result],
 ) -> Callable[Concatenate[Part, _Arguments], _Result]:
-    """A method of a `Part` that calls the function with a connection, in its own transaction."""
+    """A `Part` method that calls the function in a transaction."""
 
     @wraps(function)
     def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -35,7 +35,7 @@ def in_transaction(
 def in_statements(
     function: Callable[Concatenate[Connection, _Arguments], _Result],
 ) -> Callable[Concatenate[Part, _Arguments], _Result]:
-    """A method of a `Part` that calls the function with a connection outside any transaction."""
+    """A `Part` method that calls the function outside any transaction."""
 
     @wraps(function)
     def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:

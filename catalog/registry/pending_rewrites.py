@@ -1,8 +1,6 @@
-"""Rewrites in the registry: checked and remembered before their commit, recorded in `files` after it.
+"""Rewrites: checked and stored before the commit, recorded in `files` after.
 
-A rewrite that was begun is a row of the registry's `metadata` under the key `rewrite`, by commit id. One that nobody
-goes on with is ended by a second row, under the key `rewrite-ending`. Functions take a connection inside a transaction.
-They are safe to call again.
+In `metadata` under `rewrite`, by commit id; abandoned ones also under `rewrite-ending`. Idempotent.
 """
 
 from __future__ import annotations
@@ -29,10 +27,9 @@ VALUES (%s, %s, %s, %s, %s, %s, -1, 'replaced', %s, 0, 0, 0, 0, now(), %s, %s) O
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Remember a rewrite before its commit, so that its outcome can be found out whatever happens.
+    """Store a rewrite before its commit.
 
-    RewriteRefused where the new files don't account for all records of the old ones. RecordsHeld where it would remove
-    records that a legal hold is on.
+    Raises RewriteRefused if records are unaccounted for, RecordsHeld if it would remove held ones.
     """
     topics.lock(connection, topic)
     holds.check(connection, topic, rewrite)
@@ -45,7 +42,6 @@ def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
-    """The rewrites that were begun and have no recorded outcome, the oldest first."""
     found = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND NOT deleted ORDER BY name", (topic.id, _KEY)
     )
@@ -53,7 +49,7 @@ def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
 
 
 def may_go_on(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> bool:
-    """Whether nobody has settled a rewrite or begun to end it. To be asked before each attempt to commit it."""
+    """Whether a rewrite is neither settled nor being ended. Call it before each attempt."""
     found = connection.execute(
         "SELECT 1 FROM metadata WHERE topic_id = %(topic)s AND key = %(key)s AND name = %(name)s AND NOT deleted"
         " AND NOT EXISTS (SELECT FROM metadata AS one WHERE one.topic_id = %(topic)s AND one.key = %(ending)s"
@@ -64,7 +60,7 @@ def may_go_on(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> bool
 
 
 def begin_to_end(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, silent_seconds: float) -> bool:
-    """Let no further attempt be made to commit a rewrite that was begun so long ago. False where it wasn't."""
+    """Forbid attempts of a rewrite begun `silent_seconds` ago. False if it is younger."""
     found = connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) SELECT topic_id, %s, name, '{}' FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted"
@@ -75,7 +71,7 @@ def begin_to_end(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, s
 
 
 def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, sequence: int) -> None:
-    """Note the sequence number of the table's snapshot as it was found after no attempt could be made any more."""
+    """Store the table's sequence number, read after attempts were forbidden."""
     connection.execute(
         "UPDATE metadata SET value = %s WHERE topic_id = %s AND key = %s AND name = %s AND value = '{}'",
         (Jsonb({"sequence": sequence}), topic.id, _ENDING, rewrite.commit_id),
@@ -83,7 +79,7 @@ def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite,
 
 
 def ending(connection: Connection, topic: TopicRow) -> dict[str, int | None]:
-    """The rewrites that are being ended, by commit id, with the sequence number that was noted."""
+    """Rewrites being ended by commit id, with the stored sequence number."""
     found = connection.execute(
         "SELECT name, (value->>'sequence')::bigint FROM metadata WHERE topic_id = %s AND key = %s", (topic.id, _ENDING)
     )
@@ -91,7 +87,7 @@ def ending(connection: Connection, topic: TopicRow) -> dict[str, int | None]:
 
 
 def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Replace the rows of the old files, where the registry has them, by rows of the new files."""
+    """Replace known rows of old files by rows of new ones."""
     topics.lock(connection, topic)
     for group in rewrite.groups:
         _replace(connection, topic, rewrite, group)
@@ -102,7 +98,7 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Mark a rewrite as settled: its new files are recorded, or it will never be in the table."""
+    """Mark a rewrite as settled: recorded, or never landing."""
     connection.execute(
         "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s AND name = %s",
         (topic.id, _KEY, rewrite.commit_id),
@@ -134,11 +130,10 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: R
 def _note_unrecorded(
     connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup, old: Sequence[StoredRange]
 ) -> None:
-    """Note the files that a rewrite took out and no range names, as replaced ones: an erasure has to find them.
+    """Record old files without a range as replaced, for erasures to find.
 
-    Other engines wrote them, or a refill. The spans of the group have all offsets of their rows, deleted ones included.
-    If the registry has no range of a group, no file of it with rows that were deleted is noted: nothing else may have
-    these rows, and a file that is noted may be deleted.
+    Nothing is recorded without a known range if rows were deleted: nothing else may have them, and recorded files may
+    be deleted.
     """
     spans = group.all_spans
     is_whole = bool(old) or not any(span.removed for span in spans)

@@ -1,7 +1,6 @@
-"""Finds a connection pooler that gives away the server's sessions between transactions.
+"""Detect poolers that share server sessions, which have leases and settings.
 
-The archiver keeps leases (advisory locks) and settings in its sessions. Behind PgBouncer with `pool_mode = transaction`
-or `statement` they would end in the sessions of other clients.
+PgBouncer must not use `pool_mode = transaction` or `statement`.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ POOLER_ERRORS: Final = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.D
 
 
 def is_behind_pooler(connection: psycopg.Connection[TupleRow]) -> bool:
-    """Return whether the process that greeted the client is not the server's. Poolers of any mode greet themselves."""
+    """Whether the greeting process isn't the server's, as with any pooler."""
     return connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,)
 
 
 def refuse_shared_sessions(
     first: psycopg.Connection[TupleRow], second: psycopg.Connection[TupleRow], where: dict[str, object]
 ) -> None:
-    """Raise RegistryPooled if the pooler doesn't keep a session for each of its clients.
+    """Raise RegistryPooled if clients share sessions.
 
-    Both connections must be in autocommit mode. Nothing is left in the sessions but an empty custom setting.
+    Connections must be in autocommit mode. Leaves only an empty custom setting.
     """
     first.prepare_threshold = second.prepare_threshold = None
     try:
@@ -51,7 +50,7 @@ def refuse_shared_sessions(
 
 
 def _are_shared(first: psycopg.Connection[TupleRow], second: psycopg.Connection[TupleRow]) -> bool:
-    """While the second connection is in a transaction, the first one must keep its session, and find no other's."""
+    """While the second is in a transaction, the first must keep a separate session."""
     token = token_hex()
     marked = first.execute("SELECT pg_backend_pid() FROM set_config(%s, %s, false)", (_PROBE, token)).fetchone()
     try:

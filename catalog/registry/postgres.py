@@ -1,6 +1,6 @@
-"""Connections to the registry's database, its migrations, and its failures as our errors (docs/troubleshooting.md).
+"""Connections to the registry's database, migrations, and errors (docs/troubleshooting.md).
 
-Errors name the host, port, database and user, never the password. A transaction either commits as a whole or raises.
+Errors name host, port, database and user, never the password. Transactions are atomic.
 """
 
 from __future__ import annotations
@@ -55,27 +55,23 @@ _MIGRATION_LOCK = 0x61726368
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
-    """What a start of the archiver would do: apply the `missing` migrations. `server` is the major version."""
-
     server: str
     missing: tuple[str, ...]
 
 
 class _Pooled(psycopg.Connection[TupleRow]):
-    """A connection of the pool, with the time when it was last used."""
-
     used = -math.inf
 
 
 class Postgres:
-    """A database with a small pool of connections, opened on demand. Safe between threads, not across a fork."""
+    """A database with a small pool, opened on demand. Thread-safe, not fork-safe."""
 
     def __init__(
         self, dsn: str, *, connections: int = 4, may_write: bool = True, answers_within: float | None = None
     ) -> None:
-        """With `may_write` false the server refuses every change: all transactions are read-only.
+        """Without `may_write` all transactions are read-only.
 
-        With `answers_within`, a call fails after so many seconds without an answer, also if the network says nothing.
+        With `answers_within` calls fail after these seconds, even on a silent network.
         """
         self._conninfo, self._where = _read_dsn(dsn, answers_within)
         self._configure = partial(_configure, may_write=may_write, answers_within=answers_within)
@@ -96,7 +92,7 @@ class Postgres:
 
     @classmethod
     def migrated(cls, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> Self:
-        """Open the database and apply missing migrations. RegistryOutdated where it has newer ones."""
+        """Open and apply missing migrations. Raises RegistryOutdated if the database is newer."""
         database = cls(dsn, connections=connections, answers_within=answers_within)
         with database._closed_on_error():
             database.migrate()
@@ -104,34 +100,30 @@ class Postgres:
 
     @classmethod
     def read_only(cls, dsn: str, *, connections: int = 4) -> Self:
-        """Open the database for reading. RegistryNotMigrated or RegistryOutdated for another version's database."""
+        """Open for reading. Raises RegistryNotMigrated or RegistryOutdated for other versions."""
         database = cls(dsn, connections=connections, may_write=False)
         with database._closed_on_error():
             database.check_migrated()
         return database
 
     def close(self) -> None:
-        """Close every connection."""
         self._pool.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A connection inside a transaction. It commits at the end, and rolls back if the block raises."""
+        """A connection in a transaction, rolled back if the block raises."""
         with self.in_our_words(), self._connection() as connection, connection.transaction():
             yield connection
 
     @contextmanager
     def statements(self) -> Iterator[Connection]:
-        """A connection outside any transaction. Between two statements it holds no lock."""
+        """A connection outside transactions, without locks between statements."""
         with self.in_our_words(), self._connection() as connection:
             yield connection
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A connection of its own, outside the pool and outside any transaction, until the block ends.
-
-        The server doesn't end it for being idle, whatever its `idle_session_timeout` is.
-        """
+        """A separate connection outside the pool, exempt from `idle_session_timeout`."""
         connection = self._connect()
         try:
             with self.in_our_words():
@@ -143,15 +135,11 @@ class Postgres:
             connection.close()
 
     def migrate(self) -> tuple[str, ...]:
-        """Apply the missing migrations in order, and return their names. One process at a time does it."""
         with self.transaction() as connection:
             return self._apply_missing(connection)
 
     def rehearse(self) -> Rehearsal:
-        """Apply the missing migrations, look whether the user may write to every table, and take all of it back.
-
-        Raises the leaves of RegistryError, as a start of the archiver would.
-        """
+        """Apply missing migrations, check write privileges, and roll back. Raises RegistryError like a start."""
         with self.in_our_words(), self._connection() as connection, connection.transaction(force_rollback=True):
             missing = self._apply_missing(connection)
             tables = {name for _, statements in _migrations().values() for name in _TABLE.findall(statements)}
@@ -179,7 +167,7 @@ class Postgres:
         return tuple(name for name, _ in missing.values())
 
     def check_migrated(self) -> None:
-        """RegistryNotMigrated where migrations are missing, RegistryOutdated where the database has newer ones."""
+        """Raise RegistryNotMigrated or RegistryOutdated unless versions agree."""
         known = _migrations()
         with self.transaction() as connection:
             if not _has_migrations(connection):
@@ -199,7 +187,7 @@ class Postgres:
             raise RegistryNotMigrated(msg, **self._where)
 
     def in_our_words(self) -> AbstractContextManager[None]:
-        """Turn psycopg's exceptions inside the block into subclasses of RegistryError."""
+        """Translate psycopg's exceptions to RegistryError."""
         return registry_errors(self._where)
 
     @contextmanager
@@ -229,7 +217,7 @@ class Postgres:
             self._pool.putconn(connection)
 
     def _check_pooler(self) -> None:
-        """Raise RegistryPooled before any setting could end in the session of another client."""
+        """Raise RegistryPooled before settings could reach another client's session."""
         with closing(self._connect_bare()) as first:
             if is_behind_pooler(first):
                 with closing(self._connect_bare()) as second:
@@ -248,7 +236,7 @@ class Postgres:
 
 
 def check_dsn(dsn: str) -> None:
-    """Raise RegistryMisnamed if this is no connection string. No server is asked."""
+    """Raise RegistryMisnamed if invalid. Makes no connection."""
     _read_dsn(dsn)
 
 
@@ -262,9 +250,9 @@ def _configure(connection: Connection, *, may_write: bool, answers_within: float
 
 
 def _check(connection: _Pooled) -> None:
-    """Raise psycopg's exceptions where the connection is broken. A server that ends a session says so, or hangs up.
+    """Raise psycopg's exceptions for a broken connection.
 
-    A network that is gone says nothing. Then the next statement fails as this check would, and the one after it works.
+    A silent network shows only at the next statement.
     """
     if time.monotonic() - connection.used < TRUSTED_SECONDS:
         coming = select.poll()

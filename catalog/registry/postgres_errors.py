@@ -1,4 +1,4 @@
-"""Failures of Postgres as the registry's errors: what went wrong, and what loses nothing."""
+"""Postgres failures as registry errors: what went wrong, and a safe remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.registry.pooling import POOLED, POOLER_ERRORS
 
 @contextmanager
 def registry_errors(where: Mapping[str, Any]) -> Iterator[None]:
-    """Turn psycopg's exceptions inside the block into subclasses of RegistryError. `where` names the server."""
+    """Translate psycopg's exceptions to RegistryError. `where` names the server."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
@@ -52,6 +52,5 @@ def registry_errors(where: Mapping[str, Any]) -> Iterator[None]:
 
 
 def said(error: Exception) -> str:
-    """Return the first line of what Postgres said."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rpartition("FATAL:")[2].strip()

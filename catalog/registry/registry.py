@@ -1,12 +1,6 @@
-"""The registry: what the archiver remembers in Postgres (docs/stored-files.md).
+"""The registry in Postgres (docs/stored-files.md): an index of tables and journal, which hold the truth.
 
-It is an index of the truth, which lies in the tables and the journal. Each part of it has its own calls, and each call
-is one transaction, or a single statement, which is one by itself. Any call may raise `RegistryUnreachable`; it is then
-safe to call again with the same arguments.
-
-Each part has a module with its functions. A function takes a connection, so that several can share a transaction.
-`in_transaction` turns a function into a method; `in_statements` does it for a function whose one statement, or whose
-reading, needs no lock: that saves the server and the driver two requests.
+Each call is a transaction or a single statement. Any may raise `RegistryUnreachable`, and is then safe to repeat.
 """
 
 from __future__ import annotations
@@ -59,8 +53,6 @@ from schema_mapping.columns.ledger import LedgerState
 
 
 class TopicReader(Part):
-    """The topics of the registry, for reading."""
-
     find = in_statements(topics.find)
     every = in_statements(topics.every)
     owners = in_statements(topics.owners)
@@ -69,14 +61,10 @@ class TopicReader(Part):
 
 
 class Topics(TopicReader):
-    """The topics of the registry, each with its table."""
-
     register = in_transaction(topics.register)
 
 
 class SchemaChanges(Part):
-    """Schema changes that wait for approval, and approvals."""
-
     of_topics = in_statements(schema_changes.of_topics)
     note_waiting = in_transaction(schema_changes.note_waiting)
     forget_waiting = in_statements(schema_changes.forget_waiting)
@@ -84,8 +72,6 @@ class SchemaChanges(Part):
 
 
 class LedgerReader(Part):
-    """The columns and schema versions of topics, for reading."""
-
     load = in_transaction(ledger_rows.load)
     row_mapping = in_statements(ledger_rows.row_mapping)
     journaled = in_statements(history.journaled)
@@ -93,8 +79,6 @@ class LedgerReader(Part):
 
 
 class Ledger(LedgerReader):
-    """The columns and schema versions of topics. Schema changes extend them. Also: which versions journals have."""
-
     assign = in_transaction(ledger.assign_columns)
     read_together = in_transaction(ledger_rows.read_together)
     check_table = in_transaction(ledger.check_loaded_table)
@@ -102,22 +86,16 @@ class Ledger(LedgerReader):
 
 
 class PartitionStartsReader(Part):
-    """The first offset of each partition, for reading."""
-
     known = in_transaction(partition_starts.known)
 
 
 class PartitionStarts(PartitionStartsReader):
-    """The first offset of each partition, as it was first decided."""
-
     decide = in_transaction(partition_starts.decide)
     pending = in_transaction(partition_starts.pending)
     first_log_starts = in_transaction(partition_starts.first_log_starts)
 
 
 class RangeReader(Part):
-    """The ranges in tables, those that wait for a commit, and unfinished rewrites, for reading."""
-
     committed = in_statements(files.committed)
     pending = in_statements(files.pending)
     unfinished = in_transaction(pending_rewrites.unfinished)
@@ -125,8 +103,6 @@ class RangeReader(Part):
 
 
 class Files(Part):
-    """Translated ranges and their files, from the fence to the table."""
-
     stage = in_transaction(files.stage)
     keep_rejected = in_transaction(files.keep_rejected)
     pending = in_statements(files.pending)
@@ -146,7 +122,6 @@ class Files(Part):
     trim = in_transaction(trimming.trim)
 
     def record(self, topic: TopicRow, settled: Settled) -> None:
-        """Confirm the ranges that landed and reject those that were refused, in one transaction."""
         if not (settled.landed or settled.refused):
             return
         with self._postgres.transaction() as connection:
@@ -156,7 +131,7 @@ class Files(Part):
 
 
 class MissingObjects(Part):
-    """Staged ranges whose objects were missing when they were to be committed."""
+    """Staged ranges whose objects were missing at their commit."""
 
     reject = in_transaction(missing_objects.reject)
     load = in_statements(missing_objects.load)
@@ -164,8 +139,6 @@ class MissingObjects(Part):
 
 
 class ExpectedRows(Part):
-    """The rows a table must have: those missing at the last check, and those accepted to be gone."""
-
     expected_ranges = in_statements(expected_rows.expected_ranges)
     kept_files = in_statements(expected_rows.kept_files)
     account = in_statements(account_rows.touched)
@@ -179,8 +152,6 @@ class ExpectedRows(Part):
 
 
 class PendingRewrites(Part):
-    """Rewrites of data files, remembered from before their commit until their outcome is known."""
-
     begin = in_transaction(pending_rewrites.begin)
     finish = in_transaction(pending_rewrites.finish)
     abandon = in_transaction(pending_rewrites.forget)
@@ -192,8 +163,6 @@ class PendingRewrites(Part):
 
 
 class Retention(Part):
-    """Where partitions begin, and the ranges that may be taken out of a table."""
-
     first_offsets = in_transaction(first_offsets.load)
     ranges = in_transaction(removable.ranges)
     removed_files = in_transaction(removable.removed_files)
@@ -202,8 +171,6 @@ class Retention(Part):
 
 
 class Holds(Part):
-    """Legal holds on a topic's records."""
-
     load = in_transaction(holds.load)
     active = in_transaction(holds.active)
     keep = in_transaction(holds.keep)
@@ -211,8 +178,6 @@ class Holds(Part):
 
 
 class RetentionConsents(Part):
-    """Consent to retire within a day, or more than half of a topic."""
-
     of_topics = in_transaction(retention_consents.of_topics)
     request = in_transaction(retention_consents.request)
     give = in_transaction(retention_consents.give)
@@ -220,8 +185,6 @@ class RetentionConsents(Part):
 
 
 class Erasures(Part):
-    """Records that were erased on purpose, by their offsets."""
-
     offsets = in_transaction(erased_offsets.load)
     files = in_transaction(erased_offsets.files)
     note_files = in_transaction(erased_offsets.note_files)
@@ -235,7 +198,7 @@ class Erasures(Part):
 
 
 class KnownFiles(Part):
-    """Which files the registry needs, whatever the table says; and the claims of runs on their uploads."""
+    """Files that the registry needs, and claims of runs on uploads."""
 
     file_states = in_transaction(known_files.file_states)
     renew = in_transaction(known_files.renew)
@@ -248,10 +211,9 @@ class KnownFiles(Part):
 
     @contextmanager
     def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[known_files.Standstill]:
-        """What is known of `files` (paths, with the ULIDs in their names). Inside the block nothing is staged.
+        """The state of `files` (paths with ULIDs). In the block nothing is staged and no rewrite begins.
 
-        No rewrite begins either, as long as `Standstill.check` passes. Keep the block short: others wait for it, and
-        give up after a minute.
+        As long as `Standstill.check` passes. Keep it short: other processes give up after a minute.
         """
         with self._postgres.transaction() as connection:
             topics.lock(connection, topic)
@@ -261,8 +223,6 @@ class KnownFiles(Part):
 
 
 class AuditChains(Part):
-    """The chains of the audit trail, and entries that wait for the journal's store."""
-
     head = in_statements(audit_chains.head)
     begin = in_transaction(audit_chains.begin)
     take_up = in_transaction(audit_chains.take_up)
@@ -280,8 +240,6 @@ class AuditChains(Part):
 
 
 class Chores(Part):
-    """Background work: the cursor and the failures of each chore of a topic, and the commits after a cursor."""
-
     state = in_statements(chores.state)
     of_topics = in_statements(chores.of_topics)
     keep_cursor = in_statements(chores.keep_cursor)
@@ -291,8 +249,6 @@ class Chores(Part):
 
 
 class GroupOffsets(Part):
-    """Offsets that consumer groups committed."""
-
     commit = in_transaction(group_offsets.commit)
     load = in_transaction(group_offsets.load)
     delete = in_transaction(group_offsets.delete)
@@ -307,8 +263,6 @@ class GroupOffsets(Part):
 
 
 class ServeNodes(Part):
-    """The nodes of `archiver serve kafka`."""
-
     propose = in_statements(serve_nodes.propose)
     join = in_statements(serve_nodes.join)
     beat = in_statements(serve_nodes.beat)
@@ -319,16 +273,12 @@ class ServeNodes(Part):
 
 
 class ServedUsers(Part):
-    """Users of `archiver serve kafka`."""
-
     every = in_transaction(served_users.every)
     keep = in_transaction(served_users.keep)
     remove = in_transaction(served_users.remove)
 
 
 class LastKnown(Part):
-    """The last answers of the catalog and of the schema registry, for when they can't be reached."""
-
     remember_table = in_statements(last_known.remember_table)
     recall_table = in_statements(last_known.recall_table)
     remember_schemas = in_transaction(last_known.remember_schemas)
@@ -336,7 +286,7 @@ class LastKnown(Part):
 
 
 class _Opened:
-    """An open registry. Safe to share between threads, not across a fork."""
+    """An open registry. Thread-safe, not fork-safe."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -348,15 +298,13 @@ class _Opened:
         self.close()
 
     def close(self) -> None:
-        """Close every connection."""
         self._postgres.close()
 
 
 class RegistryReader(_Opened):
-    """The registry for programs that only read archives. It changes nothing and needs only the right to SELECT.
+    """The registry for readers of archives, with SELECT only, also on a replica.
 
-    It also works with a replica of the database. Opening it raises RegistryNotMigrated or RegistryOutdated where the
-    database is older or newer than this program.
+    Opening raises RegistryNotMigrated or RegistryOutdated for other versions.
     """
 
     def __init__(self, dsn: str, *, connections: int = 4) -> None:
@@ -368,9 +316,9 @@ class RegistryReader(_Opened):
 
 
 class Registry(_Opened):
-    """The registry. Opening it applies missing migrations to its database.
+    """The registry. Opening it applies missing migrations.
 
-    With `answers_within`, a call fails after so many seconds without an answer, also if the network says nothing.
+    With `answers_within` calls fail after these seconds, even on a silent network.
     """
 
     def __init__(self, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> None:
@@ -397,16 +345,16 @@ class Registry(_Opened):
 
     @contextmanager
     def leases(self) -> Iterator[Leases]:
-        """The leases that a run takes on its topics. They are held until the block ends, all on one connection.
+        """A run's leases, on one connection until the block ends.
 
-        Leases save double work; correctness never depends on them. The server releases them when the process dies.
+        They save duplicate work; correctness never depends on them.
         """
         with self._postgres.session() as connection:
             yield Leases(self._postgres, connection)
 
     @contextmanager
     def lease(self, topic: TopicRow) -> Iterator[bool]:
-        """Take the lease of one topic until the block ends. False where another process holds it."""
+        """One topic's lease until the block ends. False if another process holds it."""
         with self.leases() as leases:
             yield not leases.take((topic,))
 
@@ -421,11 +369,10 @@ class Registry(_Opened):
         account: Sequence[Interval] = (),
         retained: Retained | None = None,
     ) -> Restored:
-        """Add what the registry lacks of a topic. `retained` is what retention, holds and erasures had done.
+        """Add what the registry lacks of a topic.
 
-        `account` is what the journal says of the rows that the table must have.
-
-        RegistryBehind where the registry knows a table with another UUID.
+        `account` is the journal's; `retained` are retention, holds and erasures. Raises RegistryBehind for a table with
+        another UUID.
         """
         with self._postgres.transaction() as connection:
             topics.check_table(connection, topic, table_uuid)

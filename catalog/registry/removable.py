@@ -1,7 +1,6 @@
-"""What retention and erasure need of the registry: expected rows by offsets, and files that a removal took out.
+"""Input of retention and erasure: expected rows by offset, and removed files.
 
-How many rows the table must have is a question for the account (docs/adr/0072). The rows of `files` say only in which
-files the archiver has put them. Functions take a connection inside a transaction.
+Expected rows are the account's (docs/adr/0072); `files` only say where the archiver put them.
 """
 
 from __future__ import annotations
@@ -40,10 +39,9 @@ FROM held WHERE {chosen} ORDER BY partition, start_offset, part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovableRange:
-    """Offsets of one partition of which the table must have `expected` rows, by the account.
+    """Offsets of which the table must have `expected` rows, by the account.
 
-    `paths` are the archiver's files that were recorded for them, and `rows` is how many rows these have of them. The
-    rows may be in any file.
+    `paths` are recorded files with `rows` of them. Rows may be in any file.
     """
 
     id: str
@@ -58,10 +56,10 @@ class RemovableRange:
 def ranges(
     connection: Connection, topic: TopicRow, below: Mapping[int, int] | None = None
 ) -> tuple[RemovableRange, ...]:
-    """The offsets of which the table must have rows, or the registry has files, by partition and offset.
+    """Offsets with expected rows or files, sorted.
 
-    With `below`, the offsets below the limits of its partitions, and all that have records in the same files. Call this
-    before you load the table: then the table has all of them. Call it first in a transaction.
+    `below` limits them by partition, plus all in the same files. Call it first in a transaction, before loading the
+    table.
     """
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     if below is None:
@@ -74,7 +72,7 @@ def ranges(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recorded:
-    """A committed range as `files` has it: its borders, its files, and how many rows of it they have."""
+    """A committed range in `files`."""
 
     id: str
     offsets: OffsetRange
@@ -85,7 +83,7 @@ class _Recorded:
 def _closed(
     connection: Connection, topic: TopicRow, reach: tuple[OffsetRange, ...]
 ) -> Iterator[tuple[list[Interval], list[_Recorded]]]:
-    """Account and files at these offsets, and at all offsets that intervals, ranges and files of these reach."""
+    """Account and files at these offsets, and transitively at all that they share."""
     while True:
         recorded = _recorded(connection, topic, reach)
         further = _joined((*reach, *(range_.offsets for range_ in recorded)))
@@ -97,7 +95,6 @@ def _closed(
 
 
 def _joined(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """The offsets in as few ranges as possible."""
     spans = Cover((part.partition, part.first, part.last + 1) for part in offsets).spans
     return tuple(OffsetRange.half_open(*span) for span in spans)
 
@@ -119,16 +116,12 @@ def _recorded(
 
 
 def now(connection: Connection) -> float:
-    """Postgres' time, in seconds since 1970."""
+    """Postgres' time in seconds since 1970."""
     (found,) = connection.execute("SELECT extract(epoch FROM now())::float8").fetchone() or (0.0,)
     return float(found)
 
 
 def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
-    """The files that a removal of records took out of the table and that may still be in the store.
-
-    Paths, each with the commit that took it out.
-    """
     found = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %s AND state = 'replaced'"
         " AND path IS NOT NULL AND split_part(reason, ':', 1) = ANY(%s) ORDER BY path, id",
@@ -138,11 +131,7 @@ def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | No
 
 
 def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRange, ...]:
-    """The files that may still be in the store with records below first offsets, each as a range of its own.
-
-    Of a file with several ranges of a partition it reaches from the first to the last of them. Whatever took them out
-    of the table: a file that was put together with others is retired with these.
-    """
+    """Files possibly in the store with records below first offsets, each as a range, whatever removed it."""
     found = connection.execute(
         "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"  # noqa: S608 - no input
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"

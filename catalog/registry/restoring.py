@@ -1,6 +1,6 @@
-"""Restore a topic's part of the registry from its table and journal (docs/stored-files.md).
+"""Restore a topic's registry rows from table and journal (docs/stored-files.md).
 
-What the registry already knows stays. Functions take a connection inside a transaction. They are safe to call again.
+Existing rows stay. Idempotent.
 """
 
 from __future__ import annotations
@@ -31,15 +31,13 @@ from schema_mapping.columns.ledger import LedgerState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """How many schema versions and ranges were missing and were added."""
-
     schema_versions: int
     ranges: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """Where partitions begin, which records are held, and the spans that were erased, each with its commit."""
+    """First offsets, holds, and erased spans with their commit."""
 
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     holds: Sequence[Hold] = ()
@@ -47,13 +45,12 @@ class Retained:
 
 
 def restore_retained(connection: Connection, topic: TopicRow, known: Retained) -> None:
-    """Add what the table and its journal know of retention, holds and erasures."""
     first_offsets.restore(connection, topic, known.first_offsets, commit_id="rebuild")
     for hold in known.holds:
         holds.keep(connection, topic, hold)
     for commit_id, span in known.erased:
         erased_offsets.add(connection, topic, [span], commit_id=commit_id)
-    if known.erased:  # nobody knows any more whether the store still has some of these records
+    if known.erased:  # it is unknown whether the store still has some of these records
         erased_offsets.begin_erasure(connection, topic, f"rebuilt-{topic.id}", {"id": f"rebuilt-{topic.id}"})
 
 
@@ -66,9 +63,9 @@ def restore(
     ranges: Sequence[StoredRange],
     account: Sequence[Interval] = (),
 ) -> Restored:
-    """Add what is missing: the ledger up to `state`, ranges that are in the table, and what the table must have.
+    """Add the ledger up to `state`, the table's ranges, and the account.
 
-    RegistryError where the registry has another schema under one of the versions.
+    Raises RegistryError if a version has another schema.
     """
     topics.lock(connection, topic)
     if not files.accepted_ends(connection, topic):

@@ -1,8 +1,4 @@
-"""Which limits of a retention wait for consent, and which have it.
-
-A rebuilt registry knows of none: consent is asked for again. Functions take a connection inside a transaction. They
-are safe to call again.
-"""
+"""Retention limits with consent or waiting for it. A rebuilt registry has none. Idempotent."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionConsent:
-    """Consent to some limits of a topic, or, if it isn't given, the request for it and its reason."""
+    """Consent to limits of a topic, or a request with its reason."""
 
     reason: str
     is_given: bool
@@ -24,7 +20,7 @@ class RetentionConsent:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, Mapping[str, RetentionConsent]]:
-    """The consents of each topic by its id, each by the limits that it is for."""
+    """Consents by topic id and limits."""
     found: dict[int, dict[str, RetentionConsent]] = defaultdict(dict)
     rows = connection.execute(
         "SELECT topic_id, limits, reason, given_at IS NOT NULL, given_by FROM retention_consents"
@@ -37,7 +33,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, M
 
 
 def request(connection: Connection, topic: TopicRow, limits: str, reason: str) -> None:
-    """Note that limits wait for consent. Consent that was given stays."""
+    """Record waiting limits. Given consent stays."""
     connection.execute(
         "INSERT INTO retention_consents (topic_id, limits, reason) VALUES (%s, %s, %s)"
         " ON CONFLICT (topic_id, limits) DO UPDATE SET reason = excluded.reason"
@@ -47,7 +43,6 @@ def request(connection: Connection, topic: TopicRow, limits: str, reason: str) -
 
 
 def give(connection: Connection, topic: TopicRow, limits: str, *, reason: str, by: str) -> None:
-    """Note consent to limits."""
     connection.execute(
         "INSERT INTO retention_consents (topic_id, limits, reason, given_at, given_by) VALUES (%s, %s, %s, now(), %s)"
         " ON CONFLICT (topic_id, limits) DO UPDATE SET given_at = now(), given_by = excluded.given_by"
@@ -57,5 +52,4 @@ def give(connection: Connection, topic: TopicRow, limits: str, *, reason: str, b
 
 
 def withdraw_requests(connection: Connection, topic: TopicRow) -> None:
-    """Forget what waits for consent: nothing of the topic needs it any more."""
     connection.execute("DELETE FROM retention_consents WHERE topic_id = %s AND given_at IS NULL", (topic.id,))

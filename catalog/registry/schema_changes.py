@@ -1,8 +1,4 @@
-"""Schema changes that wait for approval, and approvals.
-
-A rebuilt registry has none: a change must be approved again. Functions take a connection inside a transaction. They are
-safe to call again.
-"""
+"""Schema changes that wait for approval, and approvals. A rebuilt registry has none. Idempotent."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChange:
-    """A schema change on top of `base_version` that makes a version with this fingerprint.
+    """A change on top of `base_version` to a version with this fingerprint.
 
     `changes` break queries. Without `approved_at` it waits.
     """
@@ -37,12 +33,10 @@ class StoredChange:
 
     @property
     def is_approved(self) -> bool:
-        """Whether it may be applied."""
         return self.approved_at is not None
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, tuple[StoredChange, ...]]:
-    """Return the stored changes of each topic by its id, oldest first."""
     from schema_mapping.columns.evolution import Change
 
     stored: defaultdict[int, list[StoredChange]] = defaultdict(list)
@@ -68,7 +62,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
 def note_waiting(
     connection: Connection, topic: TopicRow, *, base_version: int, fingerprint: str, changes: Iterable[Change]
 ) -> None:
-    """Record the change that waits now. Other changes that waited are forgotten; approvals stay."""
+    """Record the waiting change, replacing earlier ones; approvals stay."""
     connection.execute(
         "DELETE FROM schema_changes WHERE topic_id = %s AND approved_at IS NULL"
         " AND (base_version, fingerprint) <> (%s, %s)",
@@ -82,7 +76,6 @@ def note_waiting(
 
 
 def forget_waiting(connection: Connection, topic: TopicRow) -> None:
-    """Forget the changes that wait: the schema that is read now has none. Approvals stay."""
     connection.execute("DELETE FROM schema_changes WHERE topic_id = %s AND approved_at IS NULL", (topic.id,))
 
 
@@ -95,7 +88,7 @@ def approve(
     changes: Iterable[Change],
     by: str,
 ) -> None:
-    """Record the approval of a change. An earlier approval of the same change stays."""
+    """Record an approval. Idempotent."""
     connection.execute(
         "INSERT INTO schema_changes (topic_id, base_version, fingerprint, changes, approved_at, approved_by)"
         " VALUES (%s, %s, %s, %s, now(), %s) ON CONFLICT (topic_id, base_version, fingerprint) DO UPDATE"

@@ -1,7 +1,7 @@
-"""The nodes of `archiver serve kafka`: who is there, by this database's clock.
+"""The nodes of `archiver serve kafka`, by the database's clock.
 
-Each call is one statement outside a transaction: a node that is paused in the middle holds no lock that others wait
-for. Whoever comes or goes makes another view, in the same statement, so a view's number stands for one set of nodes.
+Each call is one statement without a transaction: a paused node holds no lock. A view number stands for one set of
+nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REUSED_AFTER = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeNode:
-    """A node that lives. `is_lost` says that its last heartbeat is older than it said it may be."""
+    """A live node. `is_lost` if its heartbeat is overdue."""
 
     node_id: int
     host: str
@@ -30,14 +30,14 @@ class ServeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeView:
-    """All live nodes, by id, at one moment."""
+    """All live nodes at one moment, by id."""
 
     number: int
     nodes: tuple[ServeNode, ...]
 
 
 def propose(connection: Connection, cluster_id: str, *, host: str, port: int) -> int:
-    """The id for a node at an address: the one that it had, else the lowest free one. It may be taken meanwhile."""
+    """The id for an address: its earlier one, else the lowest free. It may be taken before `join`."""
     connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
     found = connection.execute(
         "SELECT node_id, host = %s AND port = %s, NOT is_live AND heartbeat_at < clock_timestamp() - %s::interval"
@@ -52,7 +52,7 @@ def propose(connection: Connection, cluster_id: str, *, host: str, port: int) ->
 
 
 def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-    """Become a live node. Where another run lives under the id, nothing is done, and that one is returned."""
+    """Become a live node. If another run lives under the id, return it and do nothing."""
     connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
     joined = connection.execute(
         "WITH joined AS ("
@@ -83,7 +83,7 @@ def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after
 def beat(
     connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID, seen_view: int
 ) -> ServeView | None:
-    """A sign of life, and that a view was taken in. None where this run was given up by the others."""
+    """Record a heartbeat and the seen view. None if this run was given up."""
     alive = connection.execute(
         "UPDATE serve_nodes SET heartbeat_at = clock_timestamp(), seen_view = greatest(seen_view, %s)"
         " WHERE cluster_id = %s AND node_id = %s AND incarnation = %s AND is_live RETURNING 1",
@@ -95,7 +95,6 @@ def beat(
 
 
 def view(connection: Connection, cluster_id: str) -> ServeView:
-    """Who is there."""
     found = connection.execute(
         "SELECT view, node_id, host, port, incarnation, seen_view, heartbeat_at + lost_after < clock_timestamp()"
         " FROM serve_clusters LEFT JOIN (SELECT * FROM serve_nodes WHERE is_live) AS live USING (cluster_id)"
@@ -111,7 +110,6 @@ def view(connection: Connection, cluster_id: str) -> ServeView:
 
 
 def give_up_lost(connection: Connection, cluster_id: str) -> bool:
-    """Give up the nodes whose last heartbeat is too old. Whether there were any."""
     found = connection.execute(
         "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND is_live"
         " AND heartbeat_at + lost_after < clock_timestamp() RETURNING 1)"
@@ -123,7 +121,7 @@ def give_up_lost(connection: Connection, cluster_id: str) -> bool:
 
 
 def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID) -> None:
-    """Go in order. The node's id stays its address's for a while."""
+    """Leave in order. The id stays reserved for the address for a while."""
     connection.execute(
         "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND node_id = %(node)s"
         " AND incarnation = %(incarnation)s AND is_live RETURNING 1)"
@@ -133,7 +131,7 @@ def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation:
 
 
 def others(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """The ids of other clusters that have nodes which live."""
+    """Other clusters with live nodes."""
     found = connection.execute(
         "SELECT DISTINCT cluster_id FROM serve_nodes WHERE cluster_id <> %s AND is_live"
         " AND heartbeat_at + lost_after >= clock_timestamp() ORDER BY cluster_id",

@@ -1,7 +1,4 @@
-"""Users of `archiver serve kafka`, with the keys that SCRAM stores in place of a password.
-
-Functions take a connection inside a transaction.
-"""
+"""Users of `archiver serve kafka`, with SCRAM keys in place of passwords."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramKeys:
-    """What is kept of a user's password for one mechanism."""
+    """A user's stored keys for one SCRAM mechanism."""
 
     mechanism: str
     salt: bytes = field(repr=False)
@@ -27,14 +24,13 @@ class ScramKeys:
 
 @dataclass(frozen=True, slots=True)
 class EveryUser:
-    """All users with their keys, and a secret of this database, by which the unknown get salts of their own."""
+    """All users with keys, and the database's secret, from which unknown users get their salts."""
 
     keys: dict[str, tuple[ScramKeys, ...]]
     secret: bytes = field(repr=False)
 
 
 def every(connection: Connection) -> EveryUser:
-    """All users, by name."""
     (secret,) = connection.execute("SELECT secret FROM served_users_secret").fetchone() or (b"",)
     if not secret:
         raise RegistryError("the registry has lost its row of `served_users_secret`: restore it from a backup")
@@ -57,7 +53,7 @@ def every(connection: Connection) -> EveryUser:
 
 
 def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new: bool) -> None:
-    """Keep a user's keys, in place of those before. RegistryError where there is one already, or none, unlike told."""
+    """Store a user's keys. Raises RegistryError if the user exists with `is_new`, or is missing without."""
     gone = connection.execute("DELETE FROM served_users WHERE name = %s", (name,)).rowcount
     if is_new and gone:
         raise RegistryError("there is a user of this name: `archiver users password` gives them another", user=name)
@@ -75,6 +71,6 @@ def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Remove a user. RegistryError where there is none of this name."""
+    """Remove a user. Raises RegistryError if missing."""
     if not connection.execute("DELETE FROM served_users WHERE name = %s", (name,)).rowcount:
         raise RegistryError("there is no user of this name: see `archiver users list`", user=name)

@@ -1,7 +1,4 @@
-"""The registry's `topics`: one row for each topic of a cluster. Its lock guards everything else about the topic.
-
-Functions take a connection inside a transaction.
-"""
+"""`topics`: one row per topic of a cluster, whose lock guards everything else about it."""
 
 from __future__ import annotations
 
@@ -21,9 +18,8 @@ _COLUMNS = "id, cluster_id, topic, topic_id, table_name"
 def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
     """The topic's row, created on first sight.
 
-    A table's name is taken once the table was made, even if it was dropped or renamed since. Until then another `table`
-    replaces it. TableTaken if the table belongs to another topic, or the topic has another table. TopicRecreated if
-    Kafka's id of the topic differs. A topic id that was not known yet is filled in.
+    A table name is fixed when the table was made. Raises TableTaken if topic or table belong elsewhere, TopicRecreated
+    if Kafka's id differs.
     """
     connection.execute(
         "INSERT INTO topics (cluster_id, topic, topic_id, table_name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -49,7 +45,7 @@ def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: U
 
 
 def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUID | None = None) -> TopicRow | None:
-    """The topic's row; None if the registry doesn't know it, or knows it with another table than `table_uuid`."""
+    """The topic's row, if known, and with this `table_uuid` if given."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM topics WHERE cluster_id = %s AND topic = %s"  # noqa: S608 - column names, no input
         " AND coalesce(table_uuid = %s, true)",
@@ -59,19 +55,16 @@ def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUI
 
 
 def every(connection: Connection) -> tuple[TopicRow, ...]:
-    """Every topic, by cluster and name."""
     found = connection.execute(f"SELECT {_COLUMNS} FROM topics ORDER BY cluster_id, topic")  # noqa: S608 - as above
     return tuple(_row(row) for row in found)
 
 
 def lock(connection: Connection, topic: TopicRow) -> None:
-    """Take the topic's row lock until the transaction ends."""
     if connection.execute("SELECT 1 FROM topics WHERE id = %s FOR UPDATE", (topic.id,)).fetchone() is None:
         raise unknown(topic)
 
 
 def unknown(topic: TopicRow) -> RegistryError:
-    """The error of a topic that has no row any more."""
     return RegistryError(
         "the registry does not know the topic any more: was its database replaced? Start the job again",
         topic=topic.topic,
@@ -82,8 +75,8 @@ def unknown(topic: TopicRow) -> RegistryError:
 def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> None:
     """Bind the topic to its table on first sight.
 
-    RegistryBehind if the catalog now has another table, or none (`table_uuid` is None). TableTaken if another topic's
-    table was made under this name.
+    Raises RegistryBehind if the catalog has another table, or none (`table_uuid` is None), TableTaken if another
+    topic's table has the name.
     """
     row = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
     known = row[0] if row else None
@@ -99,7 +92,7 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
 
 
 def check_identity(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> bool:
-    """Whether the topic never had a table. RegistryBehind if it has another one than `table_uuid`."""
+    """Whether the topic never had a table. Raises RegistryBehind if it has another one."""
     row = connection.execute(
         "SELECT table_uuid FROM topics WHERE cluster_id = %s AND topic = %s AND table_uuid IS NOT NULL",
         (topic.cluster_id, topic.topic),
@@ -122,13 +115,11 @@ def _other_table(topic: TopicRow, known: UUID, table_uuid: UUID | None) -> Regis
 
 
 def owners(connection: Connection) -> dict[str, tuple[str, str]]:
-    """The cluster and the topic of each table that was made, by the table's name."""
     rows = connection.execute("SELECT table_name, cluster_id, topic FROM topics WHERE table_uuid IS NOT NULL")
     return {str(table): (str(cluster_id), str(topic)) for table, cluster_id, topic in rows}
 
 
 def _renamed(connection: Connection, row: TopicRow, table: str) -> TopicRow:
-    """Give a topic another table. TableTaken if its table was made."""
     renamed = connection.execute(
         "UPDATE topics SET table_name = %s WHERE id = %s AND table_uuid IS NULL", (table, row.id)
     )

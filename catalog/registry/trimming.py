@@ -1,9 +1,4 @@
-"""Shrink the rows of ranges committed long ago, so that the registry grows slowly (docs/adr/0028).
-
-Each file keeps a row with its range, rows, size, path and digest. The column statistics, which manifests have too, are
-removed. Adjacent ranges without a file become one row. Functions take a connection inside a transaction. They are safe
-to call again.
-"""
+"""Shrink rows of old ranges, dropping column statistics (docs/adr/0028). Adjacent ranges without files are joined."""
 
 from __future__ import annotations
 
@@ -40,16 +35,14 @@ ORDER BY start_offset DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed:
-    """How many rows were shrunk, and how many were removed."""
-
     slimmed: int = 0
     removed: int = 0
 
 
 def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, batch: int = BATCH) -> Trimmed:
-    """Trim a batch of the oldest rows, of ranges that were committed at least `days` ago.
+    """Trim a batch of the oldest rows, committed at least `days` ago.
 
-    Settled rewrites of that age are removed.
+    Also removes settled rewrites of that age.
     """
     topics.lock(connection, topic)
     old = {"topic": topic.id, "days": int(days), "batch": batch}
@@ -78,9 +71,9 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
 
 
 def ended_files(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS) -> dict[str, str]:
-    """The files that are out of the table for so long that they may be gone from the store: paths with their ids.
+    """Files that left the table at least `days` ago, which the store may lack: paths with ids.
 
-    Whoever finds them gone calls `forget_deleted`.
+    Call `forget_deleted` for missing ones.
     """
     found = connection.execute(
         "SELECT path, id FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced') AND path IS NOT NULL"
@@ -91,10 +84,7 @@ def ended_files(connection: Connection, topic: TopicRow, *, days: float = KEPT_D
 
 
 def forget_deleted(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> None:
-    """Remove the rows of rejected or replaced files that were deleted from the object store.
-
-    `files` are their paths, with the ULIDs in their names.
-    """
+    """Remove rows of rejected or replaced files that were deleted: paths with ULIDs."""
     connection.execute(
         "DELETE FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced')"
         " AND (path = ANY(%s) OR id = ANY(%s)) AND substring(path from '[^/]*$') = ANY(%s)",

@@ -1,4 +1,4 @@
-"""Wraps the columns that the kernel has filled as one Arrow struct array, without copying them."""
+"""Wraps the kernel's columns as an Arrow struct array, without copies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schema_mapping.columns.zeros import NO_BYTES, zeros
 
 
 def assemble(root: StructOutput, decoder: AvroDecoder) -> pa.StructArray:
-    """The decoder's columns as rows of the root's type. It takes them: call this once."""
+    """Take the decoder's columns: call it once."""
     return _Columns(decoder).build(root, ROOT_SPACE)
 
 
@@ -66,7 +66,6 @@ def _scalar(kind: pa.DataType, rows: int, buffers: tuple[pa.Buffer | None, ...])
 def _without(
     replaced: npt.NDArray[np.int64], key: pa.Array, value: pa.Array, offsets: pa.Buffer
 ) -> tuple[pa.Array, pa.Array, pa.Buffer]:
-    """A map's entries without those whose key comes again in the map."""
     keep = np.ones(len(key), dtype=bool)
     keep[replaced] = False
     before = np.zeros(len(key) + 1, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The fields that columns come from, found by path, and their types in the words of an Avro schema."""
+"""The fields that columns come from, by path, and their types as in an Avro schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schema_mapping.value_format import DeclaredField
 
 
 def declared_field(columns: WriterColumns, renamed: Renamed, path: Path) -> DeclaredField:
-    """The field of the column at a path, or of the list or map around it. Raises KeyError if there is none."""
+    """Return the field of a column, list or map. Raises KeyError if there is none."""
     struct: str | None = columns.root
     field: StructField | None = None
     for step in path:
@@ -40,7 +40,7 @@ def declared_field(columns: WriterColumns, renamed: Renamed, path: Path) -> Decl
 
 
 def type_text(kind: AvroType) -> str:  # noqa: PLR0911 - a table of types
-    """A type as people write it: `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
+    """Return the type as in `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
     match kind:
         case PrimitiveType(name, logical):
             return logical or name

@@ -1,4 +1,4 @@
-"""Decodes values to rows by their writers' schemas."""
+"""Decodes values by their writers' schemas."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ def decode(
     which: Places | None = None,
     prefix_lengths: Lengths | None = None,
 ) -> pa.StructArray:
-    """Decodes values to rows of `programs.arrow_type`; a null value is a null row, and so is a value that is NOT_ONE.
+    """Decode to rows of `programs.arrow_type`; null and NOT_ONE values are null rows.
 
-    `which` gives the writer of each value; without it all have the first. `prefix_lengths` gives the length of each
-    value's envelope, which is kept as `__prefix__`; byte offsets in `__err__` count from the value's start, envelope
-    included. A value is refused as `too_large` if its rows need more than `programs.value_memory`, or more than 2 GiB
-    of a column. Raises KernelError if the values aren't binary, and RowsTooLargeError if only all values together need
-    more than 2 GiB of a column.
+    `which` gives each value's writer (None: the first). `prefix_lengths` are of envelopes, kept as `__prefix__`;
+    offsets in `__err__` include them. Values beyond `programs.value_memory`, or 2 GiB of a column, are `too_large`.
+    Raises KernelError if values aren't binary, RowsTooLargeError if they exceed 2 GiB only together.
     """
     writers = _checked(which, np.int16, len(values))
     prefixes = _checked(prefix_lengths, np.int32, len(values))

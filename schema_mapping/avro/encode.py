@@ -1,4 +1,4 @@
-"""Encodes rows back to values: `__raw__` if it is set, else `__prefix__` and the columns by the row's writer."""
+"""Encodes rows: `__raw__` if set, else `__prefix__` and the columns by the row's writer."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ PROBLEMS: Final = {
 
 
 def encode(rows: pa.StructArray, programs: WriterPrograms) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Gives back the values that `rows` were decoded from, bit for bit; a null row is a null value.
+    """Return the original values bit for bit; large binary above 2 GiB.
 
-    The result is large binary if the values together exceed 2 GiB. Raises KernelError if the rows don't have the
-    mapping's columns, or if the mapping can't have decoded a row.
+    Raises KernelError if the rows don't have the mapping's columns, or the mapping can't have decoded a row.
     """
     if rows.type != programs.arrow_type:
         rows = as_mapped(rows, programs.arrow_type)
@@ -52,7 +51,6 @@ def encode(rows: pa.StructArray, programs: WriterPrograms) -> pa.BinaryArray | p
 
 
 def _columns(output: AnyOutput, array: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """The arrays by the numbers of their columns. Children of lists and maps are whole."""
     yield output.output, array
     match output:
         case StructOutput():
@@ -69,7 +67,7 @@ def _columns(output: AnyOutput, array: pa.Array) -> Iterator[tuple[int, pa.Array
 
 
 def _bind(array: pa.Array, source: npt.NDArray[Any]) -> list[pa.Buffer | None]:
-    """Set the addresses and the shift of a column; return the buffers, which have to live as long as these."""
+    """Set a column's addresses and shift. Return the buffers, which must outlive these."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     buffers: list[pa.Buffer | None] = array.buffers()[: 1 if pa.types.is_struct(array.type) else 3]
@@ -83,7 +81,6 @@ def _bind(array: pa.Array, source: npt.NDArray[Any]) -> list[pa.Buffer | None]:
 
 
 def _parts(kind: pa.DataType) -> int:
-    """How many buffers a type has after its validity."""
     if pa.types.is_struct(kind):
         return 0
     return 2 if pa.types.is_string(kind) or pa.types.is_binary(kind) else 1
@@ -96,7 +93,6 @@ def _validity(rows: pa.StructArray) -> pa.Buffer | None:
 
 
 def _names(output: AnyOutput, name: str = "") -> dict[int, str]:
-    """The dotted names of columns, for errors."""
     named = {output.output: name} if name else {}
     match output:
         case StructOutput():

@@ -1,4 +1,4 @@
-"""Avro as a value format: values of one or several writers, whose columns are one graph."""
+"""Avro as a value format: several writers, one graph of columns."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from schema_mapping.value_format import DeclaredSchema
 
 @dataclass(frozen=True, kw_only=True)
 class ReadAvroSchema:
-    """An Avro schema with the steps that a ledger has for its fields."""
-
     schema: AvroSchema
     renamed: Renamed
 
@@ -34,30 +32,24 @@ class ReadAvroSchema:
         return tuple(normal(text) for text in self.schema.writers)
 
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over the writers: names, types, logical types and aliases, and not docs or defaults."""
         return hashlib.sha256(json.dumps([AVRO_FORMAT, *self._writers]).encode()).hexdigest()
 
     def columns(self, options: MappingOptions) -> ColumnGraph:  # noqa: ARG002 - they change no column
-        """The columns of all writers."""
         return joined(self._writers).graph(self.renamed)
 
     def comments(self) -> Comments:
-        """The docs of fields."""
         return join_writers([types_of(text) for text in self.schema.writers]).comments(self.renamed)
 
     def compile(self, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool) -> AvroMapping:
-        """The mapping with these columns."""
         return compile_avro(self.schema, self.renamed, ids, options, keep_raw=keep_raw)
 
 
 @dataclass(frozen=True, slots=True)
 class AvroValueFormat:
-    """The format of Avro values."""
-
     name: str = AVRO_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ReadAvroSchema:
-        """Reads an AvroSchema. Fields that were renamed keep their columns if the newer schema has aliases."""
+        """Read an AvroSchema. Renamed fields with aliases keep their columns. Raises DescriptorError."""
         if not isinstance(schema, AvroSchema):
             raise DescriptorError("the schema isn't an Avro schema", root=root, schema=type(schema).__name__)
         check_writers(schema)
@@ -65,11 +57,9 @@ class AvroValueFormat:
         return ReadAvroSchema(schema=schema, renamed=renamed_steps(columns, entries, root))
 
     def mapping(self, data: Mapping[str, Any]) -> AvroMapping:
-        """Reads a mapping back from its `to_json`."""
         return mapping_from_json(data)
 
     def load_encoder(self) -> None:
-        """Load the kernel that encodes values."""
         from schema_mapping.avro.encode import encode  # noqa: F401
 
 

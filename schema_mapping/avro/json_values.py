@@ -1,6 +1,6 @@
-"""Shows values as JSON for people: the fields of a record by name, a union's value under its branch's name.
+"""Shows values as JSON, made from rows. A union's value is under its branch's name.
 
-Bytes are base64, decimals are text, and times are ISO 8601 text. It is made from the rows.
+Bytes are base64, decimals are text, times ISO 8601.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 
 
 def shown_values(messages: Sequence[str], values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-    """Show values with the fields SHOWN_FIELDS. `rows` are their rows, `messages` the names of the writers' types."""
+    """Show values with the fields SHOWN_FIELDS. `messages` are the names of writers' types."""
     shown = _shown(messages, values, rows)
     return pa.array(shown, pa.struct([pa.field(name, pa.string()) for name in SHOWN_FIELDS]))
 
@@ -44,7 +44,6 @@ def _shown(
 
 
 def plain(value: Any) -> Any:  # noqa: PLR0911 - a table of types
-    """A value of a column as JSON has it."""
     match value:
         case dict():
             return {name: plain(part) for name, part in value.items() if name != names.UNRECOGNIZED or part is not None}

@@ -1,7 +1,6 @@
-"""The steps of fields in a ledger: a renamed field whose schema lists the old name as an alias keeps its column.
+"""Steps of fields in a ledger: a renamed field with its old name as alias keeps its column.
 
-A column's step is the name under which the ledger first saw its field. `renamed_steps` finds the fields that have
-another step than their name, by struct; the mapping keeps them, because only the ledger says so.
+A step is the first name that the ledger saw.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Renamed: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def renamed_steps(columns: WriterColumns, entries: Iterable[LedgerEntry], root: Root) -> Renamed:
-    """The fields that keep an earlier field's column in this ledger. Structs that it doesn't know have none."""
+    """Return steps that aren't the fields' names, by struct."""
     below: defaultdict[Path, dict[str, str | None]] = defaultdict(dict)
     paths: set[Path] = set()
     for entry in entries:
@@ -52,7 +51,7 @@ def renamed_steps(columns: WriterColumns, entries: Iterable[LedgerEntry], root: 
 
 
 def _renamed(fields: Mapping[str, StructField], kept: Mapping[str, str | None]) -> dict[str, str]:
-    """The renamed fields of one struct. `kept` has the ledger's steps there, with the live names of their fields."""
+    """`kept` has the ledger's steps of the struct, with live names."""
     chosen: dict[str, str] = {}
     named = {name: step for step, name in kept.items() if name is not None}
     for step, field in fields.items():
@@ -71,7 +70,7 @@ def _renamed(fields: Mapping[str, StructField], kept: Mapping[str, str | None]) 
 
 
 def struct_in(holds: Held) -> tuple[str | None, Path]:
-    """The struct that a field leads to, and the steps between. None if it leads to none."""
+    """Return the struct that a field leads to, or None, and the steps between."""
     match holds:
         case StructOf(name):
             return name, ()

@@ -1,4 +1,4 @@
-"""The writers of a mapping with their columns and ids: what the kernel's tables are compiled from."""
+"""A mapping's writers with columns and ids, from which the kernel's tables are compiled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schema_mapping.columns.ids import ColumnIds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedWriters:
-    """The types of each writer, the newest first, and the columns of all. `renamed` has the steps of renamed fields."""
+    """`types` are of each writer, the newest first. `renamed` has the steps of renamed fields."""
 
     types: tuple[AvroTypes, ...]
     columns: WriterColumns

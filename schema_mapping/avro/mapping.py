@@ -1,7 +1,4 @@
-"""The compiled mapping of Avro values: the columns of all writers together, and the codec of each writer's bytes.
-
-Mappings are values: they pickle, hash and compare by what they were compiled from.
-"""
+"""The compiled mapping of Avro values. Picklable, hashable, equal by what it was compiled from."""
 
 from __future__ import annotations
 
@@ -36,8 +33,7 @@ if TYPE_CHECKING:
 class AvroMapping:
     """The columns of Avro values, and the codec. `writers` are normal texts, the newest first.
 
-    `renamed` has the steps of fields that keep an earlier field's column. `fingerprint` is SHA-256 over the writers and
-    the options, not the ids.
+    `renamed` has the steps of renamed fields. `fingerprint` is SHA-256 over writers and options, not ids.
     """
 
     writers: tuple[str, ...]
@@ -48,43 +44,37 @@ class AvroMapping:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over the writers and the options."""
         text = json.dumps([AVRO_FORMAT, self.writers, self.options.to_json()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The names of the writers' types. `which` in `decode` gives indexes in this tuple."""
+        """The names of the writers' types, to which `which` in `decode` gives indexes."""
         return message_names(self.writers)
 
     @cached_property
     def columns(self) -> WriterColumns:
-        """The columns of all writers, and what each writer's types have among them."""
         return joined(self.writers)
 
     @cached_property
     def steps(self) -> Renamed:
-        """The steps of renamed fields, by struct."""
         return {struct: dict(steps) for struct, steps in self.renamed}
 
     @cached_property
     def graph(self) -> ColumnGraph:
-        """The columns as a graph."""
         return self.columns.graph(self.steps)
 
     @cached_property
     def cuts(self) -> tuple[CutStruct, ...]:
-        """The structs that have no columns and are kept whole."""
         return find_cuts(self.graph, self.ids, self.options)
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns that rows write."""
         return frozenset(column.field_id for column in self.ids.columns)
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
-        """Field ids of the `__unrecognized__` columns of structs that aren't cut: they are always null."""
+        """`__unrecognized__` of structs that aren't cut: always null."""
         cut = {cut.path for cut in self.cuts}
         return frozenset(
             column.field_id
@@ -94,12 +84,10 @@ class AvroMapping:
 
     @cached_property
     def arrow_type(self) -> pa.StructType:
-        """The Arrow struct of decoded rows, with field ids."""
         return arrow_struct(self.graph, self.ids)
 
     @cached_property
     def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with field ids."""
         from schema_mapping.columns.iceberg import iceberg_struct
 
         return iceberg_struct(self.arrow_type)
@@ -111,7 +99,6 @@ class AvroMapping:
 
     @cached_property
     def programs(self) -> WriterPrograms:
-        """The kernel's tables, compiled once in a process."""
         from schema_mapping.avro.mapped_writers import MappedWriters
         from schema_mapping.avro.program import compile_programs
 
@@ -130,30 +117,23 @@ class AvroMapping:
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """Decodes values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
-
-        `which` gives the writer of each value, NOT_ONE for a value that has none: its row is null. Without it, all have
-        the newest. `prefix_lengths` gives the length of each value's envelope: these bytes are kept as `__prefix__`.
-        Raises KernelError if the values aren't binary, or if a column would exceed Arrow's 2 GiB.
-        """
+        """See ValueMapping. `which` are writers; the newest is the default."""
         from schema_mapping.avro.decode import decode
 
         return decode(values, self.programs, which=which, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Gives back the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
+        """Return the values byte for byte. Raises KernelError for rows of another type."""
         from schema_mapping.avro.encode import encode
 
         return encode(rows, self.programs)
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Shows values as JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
         from schema_mapping.avro.json_values import shown_values
 
         return shown_values(self.messages, values, rows)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `mapping_from_json` makes an equal mapping."""
         return {
             "format": AVRO_FORMAT,
             "writers": list(self.writers),
@@ -164,15 +144,12 @@ class AvroMapping:
         }
 
     def schema(self, envelope: bytes | None) -> AvroSchema:
-        """The schema that the mapping was made from, with its envelope."""
         return AvroSchema(writers=self.writers, envelope=envelope)
 
     def declared(self, path: Path) -> DeclaredField:
-        """The field of a live column, as its schema declares it."""
         return declared_field(self.columns, self.steps, path)
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:  # noqa: ARG002 - the format has no such option
-        """Empty: an Avro schema excludes no fields."""
         return ()
 
     def __eq__(self, other: object) -> bool:
@@ -196,7 +173,6 @@ class AvroMapping:
 
 @lru_cache(maxsize=64)
 def joined(writers: tuple[str, ...]) -> WriterColumns:
-    """The columns of writers, the newest first."""
     return join_writers([types_of(text) for text in writers])
 
 
@@ -208,7 +184,7 @@ def compiled(
     keep_raw: bool,
     ids: ColumnIds,
 ) -> AvroMapping:
-    """The mapping of writers with a ledger's ids. Raises DescriptorError if the ids belong to other schemas."""
+    """Return the mapping of writers. Raises DescriptorError if the ids belong to other schemas."""
     mapping = AvroMapping(writers=writers, renamed=renamed, ids=ids, options=options, keep_raw=keep_raw)
     _ = mapping.arrow_type
     return mapping
@@ -217,14 +193,13 @@ def compiled(
 def compile_avro(
     schema: AvroSchema, renamed: Renamed, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool
 ) -> AvroMapping:
-    """The mapping of a schema. Raises what `compiled` raises."""
+    """Raise what `compiled` raises."""
     writers = tuple(normal(text) for text in schema.writers)
     steps = tuple((struct, tuple(sorted(names.items()))) for struct, names in sorted(renamed.items()))
     return compiled(writers, steps, options, keep_raw, ids)
 
 
 def mapping_from_json(data: Mapping[str, Any]) -> AvroMapping:
-    """Reads a mapping back from its `to_json`."""
     return compile_avro(
         AvroSchema.from_json(data),
         data["renamed"],

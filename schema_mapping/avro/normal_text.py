@@ -1,7 +1,6 @@
-"""The normal text of an Avro schema: all that bytes and columns depend on, complete and in one form.
+"""The normal text of an Avro schema: all that bytes and columns depend on, in one form.
 
-It is JSON that `read_types` reads back. Unlike the specification's parsing canonical form it keeps logical types and
-aliases, which columns depend on. Docs, defaults and other properties are left out.
+Unlike the parsing canonical form it keeps logical types and aliases.
 """
 
 from __future__ import annotations
@@ -26,12 +25,11 @@ from schema_mapping.avro.types import (
 
 
 def normal_text(types: AvroTypes) -> str:
-    """The text of a schema. Schemas with equal texts have equal bytes and columns."""
+    """Schemas with equal texts have equal bytes and columns."""
     return json.dumps(_Writing(types).of(types.root), separators=(",", ":"))
 
 
 def fingerprint_of(text: str) -> str:
-    """SHA-256, in hex, of a normal text."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The columns of a mapping as the kernel fills them, in the order of the Arrow type: which column holds what."""
+"""The columns that the kernel fills, in the order of the Arrow type."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ NO_COLUMN: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarOutput:
-    """A scalar column."""
-
     output: int
     type: pa.DataType
     column: AnyColumnType
@@ -33,7 +31,7 @@ class ScalarOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructOutput:
-    """A struct: `output` is its validity. `whole` is the column of its bytes if it is cut."""
+    """`output` is the validity. `whole` is the bytes' column of a cut struct."""
 
     output: int
     type: pa.StructType
@@ -45,7 +43,7 @@ class StructOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOutput:
-    """A list: `output` is its offsets. Its elements are in the row space `space`."""
+    """`output` is its offsets. Elements are in the row space `space`."""
 
     output: int
     type: pa.ListType
@@ -55,7 +53,7 @@ class ListOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOutput:
-    """A map: `output` is its offsets. Its entries are in the row space `space`."""
+    """`output` is its offsets. Entries are in the row space `space`."""
 
     output: int
     type: pa.MapType
@@ -69,7 +67,7 @@ AnyOutput: TypeAlias = ScalarOutput | StructOutput | ListOutput | MapOutput
 
 @dataclass(slots=True)
 class OutputColumns:
-    """The columns of a mapping: kind, row space and width of each, and the bytes of one row of each space."""
+    """Kind, row space and width of columns, and the bytes of a row of each space."""
 
     columns: list[tuple[int, int, int]] = field(default_factory=list)
     row_bytes: list[int] = field(default_factory=lambda: [0])
@@ -77,18 +75,17 @@ class OutputColumns:
     specials: dict[int, int] = field(default_factory=dict)
 
     def add_root(self, writers: MappedWriters) -> StructOutput:
-        """Add all columns of the writers. The columns that are added to the root are in `specials`, by step."""
+        """Add all columns. Columns added to the root are in `specials`, by step."""
         layout = _Layout(self, writers.graph, writers.ids.by_path())
         return layout.struct(writers.graph.root, writers.arrow_type, (), ROOT_SPACE)
 
     def add(self, kind: str, space: int, width: int = 0) -> int:
-        """Add a column; return its number. Columns of numbers and byte strings of one size have a width."""
+        """Return the column's number. `width` is for numbers and byte strings of one size."""
         self.columns.append((COLUMNS[kind], space, width))
         self.row_bytes[space] += max(width, 4)
         return len(self.columns) - 1
 
     def add_space(self) -> int:
-        """Add the row space of a list or map; return its number."""
         self.row_bytes.append(0)
         return len(self.row_bytes) - 1
 

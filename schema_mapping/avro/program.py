@@ -1,7 +1,6 @@
-"""Compiles a mapping's writers to the tables that the kernel interprets.
+"""Compiles writers to the kernel's tables.
 
-Each writer's types become nodes, which fill the mapping's columns. A type without a column has nodes too, which only
-check its bytes; so has a struct that is cut.
+Types become nodes that fill columns, or only check bytes if there is no column or the struct is cut.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ BLOCKS_100_SIZED: Final = "blocks_100_sized"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriterPrograms:
-    """What `decode` and `encode` run: the C tables, and the columns that they fill.
-
-    `value_memory` limits the bytes of the rows that one value may open. `writers` is the number of writers.
-    """
+    """The tables for `decode` and `encode`. `value_memory` limits the bytes of one value's rows."""
 
     tables: Tables
     root: StructOutput
@@ -41,12 +37,10 @@ class WriterPrograms:
 
     @property
     def arrow_type(self) -> pa.StructType:
-        """The Arrow type of rows."""
         return self.root.type
 
 
 def compile_programs(writers: MappedWriters) -> WriterPrograms:
-    """The tables of all writers."""
     outputs = OutputColumns()
     root = outputs.add_root(writers)
     symbols = SymbolTables()
@@ -66,9 +60,9 @@ def compile_programs(writers: MappedWriters) -> WriterPrograms:
 
 
 def form_texts(writers: int) -> tuple[str, ...]:
-    """The `__form__` of each writer's values: in canonical form, then with sized blocks. The newest one's first is "".
+    """Return each writer's `__form__`: canonical, then with sized blocks. The newest one's first is "".
 
-    The writer is named by its place in the mapping that the row was written with.
+    Rows name a writer by its index in the mapping.
     """
     named = [f"writer_{number}" if number else "" for number in range(writers)]
     return tuple(form for name in named for form in (name, "_".join(filter(None, (name, BLOCKS_100_SIZED)))))

@@ -1,7 +1,6 @@
-"""Reads Avro schemas: JSON with names, namespaces, logical types, and types that other schemas define.
+"""Reads Avro schemas: JSON with names, namespaces, logical types and references.
 
-It is as lenient as readers of other languages if bytes and columns don't depend on it: names may have any
-characters, and a logical type that doesn't fit its type is ignored, as the specification says.
+As lenient as readers in other languages: any characters in names; misplaced logical types are ignored.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ MOST_NESTED: Final = 40
 
 
 def read_types(text: str, references: Iterable[str] = ()) -> AvroTypes:
-    """Reads a schema. `references` are the texts of schemas whose named types it uses, in any order.
+    """Read a schema with `references`, in any order.
 
-    Raises DescriptorError if a text isn't an Avro schema, or if a type isn't defined anywhere.
+    Raises DescriptorError for a bad text or an undefined type.
     """
     reading = _SchemaText()
     try:
@@ -67,8 +66,7 @@ def _parsed(text: str) -> Any:
     return parsed
 
 
-class _UndefinedName(Exception):
-    """A name that isn't defined yet."""
+class _UndefinedName(Exception): ...
 
 
 class _SchemaText:
@@ -79,7 +77,7 @@ class _SchemaText:
         self._named: dict[str, AvroType] = {}
 
     def define(self, references: Iterable[str]) -> None:
-        """Reads all references; a reference that needs another one is read after it."""
+        """Read references in the order of their needs."""
         waiting = [_parsed(text) for text in references]
         while waiting:
             left = []
@@ -155,7 +153,7 @@ class _SchemaText:
                 return self._by_name(kind, namespace)
 
     def _inner(self, schema: Any, namespace: str) -> AvroType:
-        """The type of items or values. DescriptorError if columns would be nested deeper than Parquet readers allow."""
+        """Read items or values. Raises DescriptorError if columns would nest deeper than Parquet readers allow."""
         self._nested += 1
         try:
             if self._nested > MOST_NESTED:
@@ -207,7 +205,7 @@ def _primitive(kind: PrimitiveType, schema: Mapping[str, Any]) -> AvroType:
 
 
 def _digits(schema: Mapping[str, Any], size: int | None = None) -> DecimalDigits | None:
-    """The digits of a decimal. None if it isn't one, is malformed, or has more digits than a column takes."""
+    """Return a decimal's digits. None if it is malformed or has too many for a column."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
         return None
@@ -271,7 +269,7 @@ def _short(value: object) -> str:
 
 
 def _reached(root: AvroType, records: Mapping[str, RecordType]) -> dict[str, RecordType]:
-    """The records that a type leads to, in the order of their first use."""
+    """Return the records that a type leads to, in order of first use."""
     reached: dict[str, RecordType] = {}
     waiting = [root]
     while waiting:

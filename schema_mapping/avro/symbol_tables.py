@@ -1,4 +1,4 @@
-"""The texts that the kernel writes and looks up: the symbols of enums, and the forms of values."""
+"""The kernel's texts: symbols of enums, and forms of values."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from schema_mapping.avro.kernel.tables import symbol_hash
 
 
 class SymbolTables:
-    """Symbols of enums, with a hash table for each enum. Enums with equal symbols share them."""
-
     def __init__(self) -> None:
         self._texts = bytearray()
         self._symbols: list[int] = []
@@ -21,13 +19,12 @@ class SymbolTables:
         self._enums: dict[tuple[str, ...], tuple[int, int, int]] = {}
 
     def add(self, symbols: tuple[str, ...]) -> tuple[int, int, int]:
-        """Add an enum; return its first symbol, its place in the lookup, and the mask of hashes there."""
+        """Return the first symbol, the place in the lookup, and the mask of hashes."""
         if symbols not in self._enums:
             self._enums[symbols] = self._add(symbols)
         return self._enums[symbols]
 
     def arrays(self, forms: Sequence[str]) -> Mapping[str, npt.NDArray[Any]]:
-        """The arrays of the tables, with the slots of these forms."""
         slots = [self._slot(form.encode()) for form in forms]
         return {
             "symbols": np.array(self._symbols or [0], dtype=np.uint64),

@@ -1,6 +1,6 @@
-"""The types of an Avro schema after it was read: what bytes and columns depend on, without defaults.
+"""The types of an Avro schema: what bytes and columns depend on.
 
-Named types are values too, except records: a record is a name in `AvroSchema.records`, because it may contain itself.
+Records are named in `AvroTypes.records`, as they may contain themselves.
 """
 
 from __future__ import annotations
@@ -38,24 +38,18 @@ LOGICAL_OF: Final[Mapping[Primitive, tuple[Logical, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A primitive type, with its logical type if that changes the column."""
-
     kind: Primitive
     logical: Logical | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalDigits:
-    """The digits of a decimal: at most `precision`, `scale` of them after the point."""
-
     precision: int
     scale: int
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalBytes:
-    """A decimal as bytes of any length."""
-
     digits: DecimalDigits
 
 
@@ -72,8 +66,6 @@ class FixedBytes:
 
 @dataclass(frozen=True, slots=True)
 class EnumSymbols:
-    """An enum: a value is a place among the symbols."""
-
     name: str
     symbols: tuple[str, ...]
     aliases: tuple[str, ...] = ()
@@ -81,29 +73,21 @@ class EnumSymbols:
 
 @dataclass(frozen=True, slots=True)
 class RecordName:
-    """A record, by its full name."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """An array."""
-
     items: AvroType
 
 
 @dataclass(frozen=True, slots=True)
 class MapOfValues:
-    """A map. Its keys are strings."""
-
     values: AvroType
 
 
 @dataclass(frozen=True, slots=True)
 class UnionOf:
-    """A union: a value is one of the branches."""
-
     branches: tuple[AvroType, ...]
 
 
@@ -116,8 +100,6 @@ NULL: Final = PrimitiveType("null")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordField:
-    """A field of a record."""
-
     name: str
     type: AvroType
     aliases: tuple[str, ...] = ()
@@ -126,8 +108,6 @@ class RecordField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordType:
-    """A record and its fields, in the order of their bytes."""
-
     name: str
     fields: tuple[RecordField, ...]
     aliases: tuple[str, ...] = ()
@@ -135,19 +115,16 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroTypes:
-    """A schema that has been read: the type of a value, and all records that it leads to, by full name."""
-
     root: AvroType
     records: Mapping[str, RecordType]
 
     @property
     def name(self) -> str:
-        """The name of the value's type."""
         return type_name(self.root)
 
 
 def type_name(kind: AvroType) -> str:
-    """The name that a union's branch of this type has: a full name, or the name of the unnamed type."""
+    """Return a branch's name: a full name, or an unnamed type's name."""
     match kind:
         case PrimitiveType():
             return kind.kind
@@ -164,7 +141,7 @@ def type_name(kind: AvroType) -> str:
 
 
 def without_null(kind: AvroType) -> tuple[AvroType, int | None]:
-    """A type without its null branch, and the place of that branch; None if it has none.
+    """Return the type without null, and the null branch's place or None.
 
     A union of null and one type becomes that type.
     """

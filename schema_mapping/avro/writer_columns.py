@@ -1,7 +1,7 @@
-"""The columns of one or several writers' schemas together: one graph, and what each writer's types have in it.
+"""The columns of several writers in one graph.
 
-The first writer is the newest. Fields of records are matched by name, then by alias. A type of a writer that no column
-of the newest writer's type can hold has no column: a value that has one is kept raw.
+The first writer is the newest. Fields are matched by name, then by alias. Values whose type no column can hold are kept
+raw.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Fitting: TypeAlias = tuple[int, AvroType, str]
 
 @dataclass(slots=True, kw_only=True)
 class StructField:
-    """A field of a struct while writers are joined: what it holds, and the newest writer's name, type and doc of it."""
+    """A field while writers are joined. Name, type and doc are the newest writer's."""
 
     name: str
     type: AvroType
@@ -74,11 +74,10 @@ class StructField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterColumns:
-    """The structs of all writers together, and the steps of each writer's fields and branches in them.
+    """The structs of all writers, and each writer's steps in them.
 
-    `steps` has, for a record or union of a writer in a struct, the step of each field by its name, or of each branch by
-    its type's name. Fields and branches without a column have none. `chosen` has the branch that a union's only column
-    holds, if its column is no struct.
+    `steps` has, by a writer's record or union, the step of each field or branch with a column. `chosen` is the branch
+    in a union's only column, if that is no struct.
     """
 
     root: str
@@ -87,7 +86,7 @@ class WriterColumns:
     chosen: Mapping[tuple[int, UnionOf, str], str]
 
     def graph(self, renamed: Mapping[str, Mapping[str, str]]) -> ColumnGraph:
-        """The columns. `renamed` has the steps, by struct, that aren't the fields' names."""
+        """`renamed` has the steps, by struct, that aren't the fields' names."""
         return ColumnGraph(
             root=self.root,
             structs={
@@ -100,7 +99,6 @@ class WriterColumns:
         )
 
     def comments(self, renamed: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, Step], str]:
-        """The docs of fields, by struct and step."""
         return {
             (name, renamed.get(name, {}).get(step, step)): field.doc
             for name, fields in self.structs.items()
@@ -110,7 +108,6 @@ class WriterColumns:
 
 
 def join_writers(writers: Sequence[AvroTypes]) -> WriterColumns:
-    """The columns of writers, the newest first."""
     joining = _Joining(writers)
     root = writers[0].root
     name = root.name if isinstance(root, RecordName) else WRAPPED
@@ -136,7 +133,7 @@ class _Joining:
             self._add(writer, struct, RecordField(name=VALUE, type=kind), steps)
 
     def _join(self, writer: int, kind: AvroType, holds: Held | None, at: str) -> Held | None:  # noqa: PLR0911 - a table of types
-        """What holds a writer's type, and all that `holds` held. None if one column can't hold both."""
+        """Return what holds the writer's type besides `holds`. None if one column can't."""
         kind, _ = without_null(kind)
         if isinstance(holds, StructOf) and holds.name.endswith("|") and not isinstance(kind, UnionOf):
             return self._branches(writer, UnionOf((kind,)), holds)
@@ -174,7 +171,7 @@ class _Joining:
         return holds
 
     def _add(self, writer: int, struct: str, member: RecordField, steps: dict[str, str]) -> None:
-        """Give a writer's field its column in a struct, if one can hold it."""
+        """Give a field its column, if one can hold it."""
         if member.type == NULL:
             return
         fields = self.structs[struct]
@@ -216,7 +213,7 @@ class _Joining:
         return holds
 
     def _member(self, writer: int, branch: AvroType, members: Mapping[str, StructField]) -> str:
-        """The step of a branch, found by its name, an alias, or a record's simple name; else its name."""
+        """Return a branch's step by name, alias or a record's simple name; else its name."""
         name = type_name(branch)
         aliases = {step for step in members if step in self._aliases(writer, branch)}
         short = [step for step in members if step.rpartition(".")[2] == name.rpartition(".")[2]]
@@ -234,7 +231,7 @@ class _Joining:
                 return ()
 
     def _one_branch(self, writer: int, kind: UnionOf, holds: Held, at: str) -> Held | None:
-        """A union in a column that isn't one of a union: the first branch that it can hold has the column."""
+        """Give a column that isn't a union's to the first branch that it can hold."""
         for branch in kind.branches:
             column = self._join(writer, branch, holds, at)
             if column is not None:
@@ -244,20 +241,19 @@ class _Joining:
 
 
 def _step_of(fields: Mapping[str, StructField], name: str) -> str | None:
-    """The step of the field with this name, or with this alias. None if there is none."""
+    """Return the step of the field with this name or alias, or None."""
     named = (step for step, column in fields.items() if column.name == name)
     renamed = (step for step, column in fields.items() if name in column.aliases)
     return next(named, None) or next(renamed, None)
 
 
 def _branch_name(step: str, members: Mapping[str, StructField]) -> str:
-    """The name of a branch's column: its type's simple name, or its full name if another branch has that."""
+    """Return the type's simple name, or its full name if that is taken."""
     short = step.rpartition(".")[2]
     return step.replace(".", "_") if any(column.name == short for column in members.values()) else short
 
 
 def column_of(kind: AvroType) -> AnyColumnType:
-    """The type of the column of a scalar type."""
     match kind:
         case PrimitiveType(name, logical):
             return COLUMN_OF[logical or name]
@@ -272,7 +268,6 @@ def column_of(kind: AvroType) -> AnyColumnType:
 
 
 def joined_scalar(kind: AnyColumnType, holds: Held | None) -> AnyColumnType | None:
-    """The type of a column for both. None if there is none."""
     if holds is None or kind == holds:
         return kind
     if isinstance(holds, StructOf | ListOf | MapOf):

@@ -1,4 +1,4 @@
-"""The nodes of one writer: its types in the order of their bytes, and the column that each fills."""
+"""One writer's nodes, in the order of bytes, and their columns."""
 
 from __future__ import annotations
 
@@ -49,8 +49,6 @@ _WIDER: Final = {("INT", ColumnType.LONG): "INT_AS_LONG", ("FLOAT", ColumnType.D
 
 @dataclass(slots=True, kw_only=True)
 class NodeEntry:
-    """A node of the tables; see `Node` in `kernel/tables.pxd`."""
-
     op: int
     out: int = NO_COLUMN
     first: int = 0
@@ -62,13 +60,10 @@ class NodeEntry:
 
     @property
     def values(self) -> tuple[int, ...]:
-        """The numbers in the order of the C struct."""
         return astuple(self)
 
 
 class WriterNodes:
-    """Adds the nodes of one writer to the nodes of all."""
-
     def __init__(self, writers: MappedWriters, writer: int, nodes: list[NodeEntry], symbols: SymbolTables) -> None:
         self._columns = writers.columns
         self._renamed = writers.renamed
@@ -79,7 +74,6 @@ class WriterNodes:
         self._checked: dict[str, tuple[int, int]] = {}
 
     def add_root(self, output: StructOutput) -> int:
-        """Add the nodes of a value; return the number of the first one."""
         kind = self._types.root
         if isinstance(kind, RecordName) is (output.struct == WRAPPED):
             return self._block([self._aside(kind)])
@@ -98,7 +92,6 @@ class WriterNodes:
         return first
 
     def _of(self, kind: AvroType, output: AnyOutput, at: str) -> NodeEntry:
-        """The node of a type whose values have a column."""
         inner, null = without_null(kind)
         if isinstance(inner, UnionOf):
             return self._union(kind, inner, output, at)
@@ -167,7 +160,7 @@ class WriterNodes:
         return NodeEntry(op=OPS["UNION"], out=out, first=self._block(rows), count=len(rows))
 
     def _member(self, kind: AvroType, output: AnyOutput) -> NodeEntry:
-        """A type that isn't a union, in the struct of one."""
+        """Add a type that isn't a union, in a union's struct."""
         assert isinstance(output, StructOutput)
         if output.whole is not None:
             return self._cut(kind, output)
@@ -208,7 +201,6 @@ class WriterNodes:
         return row
 
     def _checks(self, kind: AvroType) -> NodeEntry:  # noqa: PLR0911 - a table of types
-        """The node of a type whose values are only checked."""
         match kind:
             case PrimitiveType(name):
                 return NodeEntry(op=OPS["NULL"], is_empty=1) if name == "null" else NodeEntry(op=OPS[_OPS[name]])

@@ -1,7 +1,4 @@
-"""Columns of any value format: field ids, the ledger that keeps them, schema evolution, Arrow and Iceberg types.
-
-Nothing here knows Protobuf or bytes.
-"""
+"""Columns of any format: field ids, ledger, evolution, Arrow and Iceberg types."""
 
 __all__ = [
     "arrow",

@@ -1,7 +1,4 @@
-"""Arrow types of scalars, Arrow fields with field ids, and the Arrow struct of a key or value.
-
-All columns are nullable, except the columns that `paths.is_required` names.
-"""
+"""Arrow types and fields with field ids. Nullable, unless `paths.is_required`."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ _ARROW_TYPES: Final[dict[ColumnType, pa.DataType]] = {
 def arrow_field(
     name: str, kind: pa.DataType, field_id: int, *, nullable: bool = True, doc: str | None = None
 ) -> pa.Field:
-    """Make an Arrow field with its field id, and with the comment that tables show."""
     metadata = {FIELD_ID_KEY: str(field_id).encode()}
     if doc is not None:
         metadata[DOC_KEY] = doc.encode()
@@ -52,12 +48,11 @@ def arrow_field(
 
 
 def field_id_of(field: pa.Field) -> int:
-    """The field id of a field made by `arrow_field`."""
     return int(field.metadata[FIELD_ID_KEY])
 
 
 def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
-    """The Arrow type of a scalar column; None for a type that contains other columns."""
+    """Return None for a type that contains other columns."""
     match kind:
         case DecimalColumn():
             return pa.decimal128(kind.precision, kind.scale)
@@ -68,7 +63,7 @@ def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
 
 
 def arrow_struct(graph: ColumnGraph, ids: ColumnIds) -> pa.StructType:
-    """The struct of a key or value: the fields that have a column, then `__prefix__` and the other added columns.
+    """Return a key's or value's struct: its fields, `__prefix__`, and the other added columns.
 
     Raises DescriptorError if the ids belong to another schema.
     """

@@ -1,7 +1,4 @@
-"""The rules by which a schema change is compatible for queries (docs/schema-evolution.md).
-
-Replays don't need them: every row is encoded by the mapping that wrote it.
-"""
+"""Which schema changes are compatible for queries (docs/schema-evolution.md). Replays don't need this."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CompatibilityRule(StrEnum):
-    """A rule. Its value is the kind of change that breaks it."""
+    """The value of a rule is the change that breaks it."""
 
     RENAMED = "renamed"
     REMOVED = "removed"
@@ -25,7 +22,6 @@ class CompatibilityRule(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """The effect of a breaking change on queries."""
         return _MEANINGS[self]
 
 
@@ -40,21 +36,15 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenRule:
-    """A rule, and the change that breaks it."""
-
     rule: CompatibilityRule
     change: Change
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
         return {"rule": str(self.rule), "column": self.change.column, "meaning": self.rule.meaning}
 
 
 def broken_rules(changes: Iterable[Change], allowed: Collection[CompatibilityRule] = ()) -> tuple[BrokenRule, ...]:
-    """Return the rules that changes break, apart from `allowed` ones. Additions and wider types break none.
-
-    A replaced column is also renamed; only the replacement counts.
-    """
+    """Return broken rules, without `allowed` ones. Of a replaced column's changes only the replacement counts."""
     listed = tuple(changes)
     replaced = {(change.root, change.path) for change in listed if str(change.kind) == CompatibilityRule.REPLACED}
     rules = {str(rule): rule for rule in CompatibilityRule if rule not in allowed}

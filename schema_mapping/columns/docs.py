@@ -1,6 +1,6 @@
-"""The comments of columns in tables: the schema's comments, one line each, at most 255 characters.
+"""Comments of columns: one line, at most 255 characters.
 
-Comments are no part of a fingerprint: a changed comment waits for the next schema version.
+They are no part of a fingerprint: a change waits for the next schema version.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ ELLIPSIS: Final = "\u2026"
 
 
 def document(root: ColumnNode, graph: ColumnGraph, comments: Comments) -> None:
-    """Set the comments of all live columns below a root; a field without a comment clears the column's."""
+    """Set comments of live columns below a root, or clear them."""
     _document(root, graph, graph.root, comments)
 
 
 def one_line(text: str) -> str:
-    """A comment as one line, shortened to 255 characters."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST else line[: LONGEST - len(ELLIPSIS)].rstrip() + ELLIPSIS
 

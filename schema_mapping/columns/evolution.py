@@ -1,7 +1,6 @@
-"""Applies a schema change to a table's columns, by the rules of docs/schema-evolution.md.
+"""Applies a schema change to a table's columns (docs/schema-evolution.md).
 
-Each wanted column (a `Shape`) takes the existing column that can hold it, or makes a new one. Remaining columns are
-marked deleted.
+Each wanted `Shape` takes a column that can hold it, or makes one. The rest is marked deleted.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
 class ChangeKind(StrEnum):
     """What happened to a column.
 
-    A column whose field is gone is REMOVED, or DROPPED if the table keeps no removed columns; it is KEPT once the table
-    keeps them again.
+    Without a field it is REMOVED, or DROPPED if the table keeps no removed columns, and KEPT once it keeps them again.
     """
 
     ADDED = "added"
@@ -47,10 +45,9 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a table's columns.
+    """One change, without changes below an added, removed, restored or replaced column.
 
-    Columns below an added, removed, restored or replaced column aren't listed. `column` is the dotted name after the
-    change. `before` and `after` are names for RENAMED, and types otherwise.
+    `before` and `after` are names for RENAMED, else types. `column` is the new dotted name.
     """
 
     kind: ChangeKind
@@ -62,19 +59,17 @@ class Change:
     after: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
         return {**asdict(self), "path": list(self.path)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Parse `to_json`."""
         return cls(**{**data, "kind": ChangeKind(data["kind"]), "path": tuple(data["path"])})
 
 
 class Evolution:
-    """Takes a ledger to a new schema version: call `settle` for each root, then `changes`, once.
+    """Takes a ledger to a new version: call `settle` per root, then `changes`, once.
 
-    `keep_removed`: removed columns stay in the table. `kept_before`: they did before this change.
+    `kept_before`: removed columns stayed before this change.
     """
 
     def __init__(self, ledger: LedgerTree, *, keep_removed: bool = True, kept_before: bool = True) -> None:
@@ -85,13 +80,11 @@ class Evolution:
         self._found: list[tuple[ChangeKind, ColumnNode, AnyColumnType | None, AnyColumnType | None]] = []
 
     def settle(self, root: Root, shapes: Iterable[Shape]) -> None:
-        """Fit the columns of a root to `shapes`, and name them."""
         top = self._ledger.roots[root]
         self._settle_children(top, shapes, silent=False)
         name_columns(top)
 
     def changes(self) -> tuple[Change, ...]:
-        """The changes, by root and path."""
         renamed = (
             (ChangeKind.RENAMED, node, self._names[node.field_id], node.name)
             for root in self._ledger.roots.values()
@@ -129,7 +122,7 @@ class Evolution:
         return node
 
     def _revive(self, node: ColumnNode, shape: Shape, *, silent: bool) -> bool:
-        """Mark a column live. Return whether changes below it are left out of the list."""
+        """Mark a column live. Return whether changes below it are omitted."""
         node.keeps_name = node.live and node.source_name == shape.name
         node.source_name = shape.name
         if node.live:
@@ -180,7 +173,6 @@ def _change(
 def expand(
     ledger: LedgerTree, graphs: Mapping[Root, ColumnGraph], options: MappingOptions, fixed_leaves: int
 ) -> frozenset[Place]:
-    """Return the places of the structs to expand, given what earlier versions decided."""
     decided: dict[Place, bool] = {}
     matched: set[int] = set()
     for root, graph in graphs.items():
@@ -197,7 +189,7 @@ def expand(
 def _matched(
     ledger: LedgerTree, graph: ColumnGraph, name: str, struct: ColumnNode
 ) -> Iterator[tuple[ColumnNode, Place | None]]:
-    """The existing columns that the struct's fields will take; with its place if the column is a struct."""
+    """Yield the columns that fields will take, with the place of a struct."""
     yield from ((child, None) for child in struct.at(names.UNRECOGNIZED_STEP))
     for field in graph.structs[name]:
         node = ledger.choose(struct, field_shape(graph, field, (), ()))
@@ -228,7 +220,6 @@ def _gone_leaves(root: ColumnNode, matched: set[int]) -> int:
 
 
 def live_ids(ledger: LedgerTree, root: Root) -> ColumnIds:
-    """Ids and names of a root's live columns."""
     nodes = (node for child in ledger.roots[root].children for node in child.walk() if node.live)
     columns = (
         ColumnId(path=node.path, field_id=node.field_id, name=node.name, cut=node.type is ColumnType.CUT)
@@ -238,7 +229,6 @@ def live_ids(ledger: LedgerTree, root: Root) -> ColumnIds:
 
 
 def first_ids(graph: ColumnGraph, options: MappingOptions) -> ColumnIds:
-    """Ids from 1 upward, for a schema without a ledger."""
     ledger = LedgerTree(LedgerState(last_id=0), version=1)
     places = expand(ledger, {"val": graph}, options, fixed_leaves=0)
     Evolution(ledger).settle("val", root_shape(graph, paths_of(places, "val")))
@@ -246,5 +236,4 @@ def first_ids(graph: ColumnGraph, options: MappingOptions) -> ColumnIds:
 
 
 def paths_of(places: Iterable[Place], root: Root) -> frozenset[Path]:
-    """The paths of one root's places."""
     return frozenset(path for place_root, path in places if place_root == root)

@@ -1,7 +1,7 @@
-"""Decides which structs get columns of their own (are expanded), and which are cut: kept whole as bytes.
+"""Decides which structs are expanded to columns, and which are cut: kept whole as bytes.
 
-The walk is breadth-first, and expands structs while their leaf columns fit the table's budget; never a recursive one,
-nor one that is too deep. Decisions of earlier versions stand. Limits: docs/type-mapping.md.
+Breadth-first, while leaf columns fit the budget; never recursive or too deep structs. Earlier decisions stand. Limits:
+docs/type-mapping.md.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ ROOT_LEAVES: Final = 5
 
 
 class CutReason(StrEnum):
-    """Why a struct is cut: kept whole in its `__unrecognized__`."""
-
     RECURSION = "its type is already on the path from the root"
     DEPTH = "it lies too deep"
     COLUMNS = "its columns did not fit"
@@ -36,7 +34,7 @@ class CutReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A struct in the walk: its place, its name, the names of the structs above it, and its level."""
+    """A struct in the walk. `above` are the structs above it."""
 
     place: Place
     struct: str
@@ -45,17 +43,15 @@ class Spot:
 
     @property
     def depth(self) -> int:
-        """The number of structs from the root, which counts as 1."""
         return len(self.above) + 1
 
 
 def plan(
     roots: Mapping[Root, ColumnGraph], options: MappingOptions, *, decided: Mapping[Place, bool], used: int = 0
 ) -> frozenset[Place]:
-    """Return the places of the structs to expand.
+    """Return the structs to expand. `used` counts the table's other leaf columns.
 
-    `decided` says whether each place in the ledger is expanded. `used` counts the table's other leaf columns. Raises
-    DescriptorError if more than 10,000 leaf columns are needed before any new struct is expanded.
+    `decided` are the ledger's decisions. Raises DescriptorError if these need more than 10,000 leaf columns.
     """
     needed = used + sum(ROOT_LEAVES + _inner_leaves(graph, graph.root) for graph in roots.values())
     standing = dict(
@@ -84,7 +80,6 @@ def plan(
 def _expand(
     roots: Mapping[Root, ColumnGraph], max_depth: int, accept: Callable[[Spot, int], bool]
 ) -> Iterator[tuple[Place, int]]:
-    """Walk breadth-first into the structs that `accept` takes. Yield each place and the leaves it adds."""
     level = [Spot((root, ()), graph.root, (), 1) for root, graph in roots.items()]
     while level:
         below: list[Spot] = []
@@ -101,7 +96,7 @@ def _expand(
 
 
 def cut_reason(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | None:
-    """The reason why a struct can't be expanded whatever the budget is; None if it can."""
+    """Return why a struct can't be expanded under any budget, or None."""
     if spot.struct in spot.above:
         return CutReason.RECURSION
     if spot.depth > max_depth or not _fits_arrow(graph, spot):
@@ -110,13 +105,12 @@ def cut_reason(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | No
 
 
 def _is_member(roots: Mapping[Root, ColumnGraph], spot: Spot) -> bool:
-    """Whether the struct is one of several types that a value may have: these always have columns."""
+    """Whether it is one of a value's types: these always have columns."""
     graph = roots[spot.place[0]]
     return graph.one_of and spot.above == (graph.root,)
 
 
 def sub_structs(graph: ColumnGraph, parent: Spot) -> Iterator[Spot]:
-    """The structs directly below a struct, in the order of its fields."""
     root, path = parent.place
     above = (*parent.above, parent.struct)
     for field in graph.structs[parent.struct]:
@@ -125,7 +119,6 @@ def sub_structs(graph: ColumnGraph, parent: Spot) -> Iterator[Spot]:
 
 
 def _inner_leaves(graph: ColumnGraph, struct: str) -> int:
-    """Leaf columns that a struct's fields add when it is expanded, besides its `__unrecognized__`."""
     return sum(leaves(field.held) for field in graph.structs[struct])
 
 
@@ -136,10 +129,7 @@ def _fits_arrow(graph: ColumnGraph, spot: Spot) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutStruct:
-    """A struct without columns of its own: its path, dotted name, type, and the reason.
-
-    `message` is the name of its type; for Protobuf, the message's full name.
-    """
+    """A struct kept whole. `message` is the name of its type."""
 
     path: Path
     column: str
@@ -148,7 +138,6 @@ class CutStruct:
 
 
 def find_cuts(graph: ColumnGraph, ids: ColumnIds, options: MappingOptions) -> tuple[CutStruct, ...]:
-    """All cuts of a mapping, by path."""
     columns = ids.by_path()
     cuts = _cuts_below(graph, Spot(("val", ()), graph.root, (), 1), columns, options)
     return tuple(sorted(cuts, key=lambda cut: path_order(cut.path)))

@@ -1,4 +1,4 @@
-"""The columns that every table has, and their field ids, all below 100 (docs/concepts.md)."""
+"""The columns of every table and their field ids, all below 100 (docs/concepts.md)."""
 
 from __future__ import annotations
 

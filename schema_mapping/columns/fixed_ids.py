@@ -1,4 +1,4 @@
-"""The field ids of the columns that every table has, all below 100. Loads no Arrow."""
+"""The field ids of every table's columns, all below 100. Loads no Arrow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The columns of a schema before they have ids and final names: structs by name, with their fields.
-
-Every format turns its schemas into a `ColumnGraph`. A struct may contain itself; expansion decides where columns stop.
-"""
+"""A schema's columns before ids and final names. Structs may contain themselves."""
 
 from __future__ import annotations
 
@@ -16,22 +13,16 @@ from schema_mapping.columns.types import AnyColumnType
 
 @dataclass(frozen=True, slots=True)
 class StructOf:
-    """A struct of the graph, by its name."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list."""
-
     element: Held
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A map. Its keys are scalars."""
-
     key: AnyColumnType
     value: Held
 
@@ -42,8 +33,6 @@ Held: TypeAlias = AnyColumnType | StructOf | ListOf | MapOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphField:
-    """A field: its step, the name that its column gets if it is free, and its type."""
-
     step: Step
     name: str
     held: Held
@@ -51,10 +40,9 @@ class GraphField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnGraph:
-    """The root struct of a key or value, and all structs that it leads to, with their fields in order.
+    """All structs of a key or value, with their fields in order.
 
-    If `one_of` is set, a value has one of several types, and the root's fields are these types. They always have
-    columns.
+    `one_of`: the root's fields are the types of a value, which always have columns.
     """
 
     root: str
@@ -63,7 +51,7 @@ class ColumnGraph:
 
 
 def leaves(held: Held) -> int:
-    """Leaf columns of a field if no struct below it is expanded; a struct's `__unrecognized__` is one leaf."""
+    """Count leaf columns without expansion; a struct's `__unrecognized__` is one."""
     match held:
         case ListOf():
             return leaves(held.element)
@@ -74,7 +62,7 @@ def leaves(held: Held) -> int:
 
 
 def held_structs(held: Held) -> Iterator[tuple[StructOf, Path, int]]:
-    """The struct that a field leads to, if any, with the steps to it and the Arrow levels in between."""
+    """Yield the struct of a field, if any, its steps and the Arrow levels between."""
     match held:
         case StructOf():
             yield held, (), 1
@@ -89,7 +77,6 @@ def held_structs(held: Held) -> Iterator[tuple[StructOf, Path, int]]:
 
 
 def levels(held: Held) -> int:
-    """Arrow levels of a field if no struct below it is expanded."""
     match held:
         case StructOf():
             return 2

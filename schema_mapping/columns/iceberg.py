@@ -1,7 +1,4 @@
-"""Iceberg types of columns, made from Arrow types with field ids; and the table's columns in the ledger.
-
-A table's schema has the live columns, and the deleted ones that the ledger keeps.
-"""
+"""Iceberg types of columns with field ids, and the ledger's columns of a table."""
 
 from __future__ import annotations
 
@@ -58,12 +55,10 @@ PRIMITIVES: dict[pa.DataType, PrimitiveType] = {
 
 
 def iceberg_struct(struct: pa.StructType) -> StructType:
-    """The Iceberg struct of an Arrow struct whose fields have ids."""
     return StructType(*(iceberg_field(field) for field in struct))
 
 
 def iceberg_field(field: pa.Field) -> NestedField:
-    """The Iceberg field of an Arrow field that has an id."""
     doc = field.metadata.get(DOC_KEY)
     return NestedField(
         field_id=field_id_of(field),
@@ -100,9 +95,9 @@ def _type(kind: pa.DataType) -> IcebergType:
 def ledger_field(
     root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bool, written: Container[int] = ()
 ) -> pa.Field:
-    """The top-level column of a root, with all columns that the table has below it.
+    """Return a root's column with all columns below it.
 
-    Deleted columns are part of it if `keep_removed` is set, or if they are among the `written` ids.
+    Deleted ones only with `keep_removed`, or if `written`.
     """
     below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
@@ -115,10 +110,7 @@ def ledger_field(
 
 
 def column_order(entry: LedgerEntry) -> tuple[int, int, int]:
-    """The sort key of a column in its struct: numbered fields, then named fields, then added columns.
-
-    Numbers ascend, with the oldest generation first. Names are in the order of their first appearance.
-    """
+    """Sort fields by number and age, then by first appearance of names, then added columns."""
     match entry.path[-1]:
         case str():
             return 1, entry.field_id, 0

@@ -10,7 +10,7 @@ from schema_mapping.columns.paths import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnId:
-    """A column's path, field id and name. `cut`: its struct is kept whole in `__unrecognized__`."""
+    """`cut`: its struct is kept whole in `__unrecognized__`."""
 
     path: Path
     field_id: int
@@ -20,19 +20,15 @@ class ColumnId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnIds:
-    """The columns of a key or value, by ascending path.
-
-    To the kernel, a field without a column is an unknown field.
-    """
+    """Columns by ascending path. Fields without one are unknown fields to the kernel."""
 
     columns: tuple[ColumnId, ...]
 
     def by_path(self) -> dict[Path, ColumnId]:
-        """The columns by their path."""
         return {column.path: column for column in self.columns}
 
     def to_json(self) -> list[list[Any]]:
-        """A JSON array of `[path, field id, name]`; cut columns have a fourth member, `true`."""
+        """`[path, field id, name]`, with `true` for cut columns."""
         return [
             [list(column.path), column.field_id, column.name, *([True] if column.cut else [])]
             for column in self.columns
@@ -40,7 +36,6 @@ class ColumnIds:
 
     @classmethod
     def from_json(cls, data: list[list[Any]]) -> Self:
-        """Parse `to_json`."""
         return cls(
             columns=tuple(
                 ColumnId(path=tuple(path), field_id=field_id, name=name, cut=bool(cut))

@@ -1,7 +1,6 @@
-"""The ledger of field ids: it records the id of every column path, and never changes one (docs/schema-evolution.md).
+"""The ledger of field ids, which never change (docs/schema-evolution.md).
 
-An older schema version returns for good after ASKS requests over LASTING without any request for another version:
-producers of two versions may alternate.
+An older version returns after ASKS requests over LASTING without another version's: producers may alternate.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ASKS: Final = 3
 
 
 class ColumnState(StrEnum):
-    """Whether the newest schema version writes the column."""
+    """Whether the newest version writes the column."""
 
     LIVE = "live"
     DELETED = "deleted"
@@ -48,11 +47,10 @@ class ColumnState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A column that exists or once existed.
+    """A column that exists or existed.
 
-    `field_id` is unique in the table, and so is `(root, path, generation)`. `parent_id` is the id of the enclosing
-    struct, list or map. `source_name` is the name in the .proto, `doc` the comment. `since_version` and
-    `deleted_version` are schema versions.
+    `field_id` and `(root, path, generation)` are unique in the table. `parent_id` is of the struct, list or map.
+    `source_name` is the .proto's.
     """
 
     root: Root
@@ -71,7 +69,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaVersion:
-    """A version that the table was written with: its fingerprint, and its `RowMapping` as JSON text."""
+    """A version of a table's schema. `mapping` is the `RowMapping` as JSON text."""
 
     version: int
     fingerprint: str
@@ -80,9 +78,9 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """An older version that is requested again.
+    """An older version requested again.
 
-    `since` is the first request. `asks` counts consecutive requests.
+    `since` is the first request; `asks` counts consecutive ones.
     """
 
     version: int
@@ -92,9 +90,9 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """The ledger of a table: entries by ascending id, versions ascending, and the last id.
+    """A table's ledger: entries by id, versions ascending.
 
-    The newest version is in force: its columns have the plain names. `returning` is the older version that may return.
+    The newest version's columns have the plain names. `returning` is an older version that may return.
     """
 
     entries: tuple[LedgerEntry, ...] = ()
@@ -103,27 +101,26 @@ class LedgerState:
     returning: Returning | None = None
 
     def at_least(self, last_column_id: int) -> Self:
-        """The same ledger; new ids will be above `last_column_id`, the table's last id."""
+        """Let new ids start above `last_column_id`, the table's last id."""
         return replace(self, last_id=max(self.last_id, last_column_id))
 
     @property
     def newest(self) -> int:
-        """The number of the newest version, or 0."""
         return max((version.version for version in self.versions), default=0)
 
     @property
     def in_force(self) -> SchemaVersion | None:
-        """The version requested last: the newest, or the returning one. None if there is none."""
+        """The version requested last: the newest, or the returning one. None without versions."""
         number = None if self.returning is None else self.returning.version
         return next((version for version in reversed(self.versions) if number in (None, version.version)), None)
 
     def version_of(self, fingerprint: str) -> SchemaVersion | None:
-        """The newest version with this fingerprint; None if the table was never written with it."""
+        """Return the newest version with this fingerprint, or None."""
         return next((version for version in reversed(self.versions) if version.fingerprint == fingerprint), None)
 
 
 def note_request(state: LedgerState, seen: SchemaVersion, now: datetime) -> LedgerState:
-    """The ledger after a request for `seen`, a version that it has."""
+    """Return the ledger after a request for a version that it has."""
     if seen is state.versions[-1]:
         return replace(state, returning=None)
     earlier = state.returning
@@ -133,6 +130,6 @@ def note_request(state: LedgerState, seen: SchemaVersion, now: datetime) -> Ledg
 
 
 def has_returned(state: LedgerState, now: datetime) -> bool:
-    """Whether the requested older version is in force again from now on."""
+    """Whether the requested older version is in force again."""
     returning = state.returning
     return returning is not None and returning.asks >= ASKS and now - returning.since >= LASTING

@@ -1,4 +1,4 @@
-"""The ledger as a tree that evolution changes: one node for each column; a field's generations are siblings."""
+"""The ledger as a mutable tree. A field's generations are siblings."""
 
 from __future__ import annotations
 
@@ -19,18 +19,13 @@ INTS = (ColumnType.INT, ColumnType.UINT)
 
 
 class ColumnFit(IntEnum):
-    """How a column holds values of a type: as it is, or after Iceberg widens it."""
-
     AS_IS = 0
     WIDENED = 1
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ColumnNode:
-    """A column that evolution may change.
-
-    `keeps_name`: it stays live and its source name hasn't changed.
-    """
+    """A column. `keeps_name`: it stays live and its source name is unchanged."""
 
     root: Root
     path: Path
@@ -50,20 +45,16 @@ class ColumnNode:
 
     @property
     def step(self) -> Step:
-        """The last step of the path."""
         return self.path[-1]
 
     def add(self, child: ColumnNode) -> None:
-        """Add a column below this one."""
         self.children.append(child)
         self._by_step.setdefault(child.step, []).append(child)
 
     def at(self, step: Step) -> Sequence[ColumnNode]:
-        """The columns of one step below this one: the generations of a field."""
         return self._by_step.get(step, ())
 
     def entry(self) -> LedgerEntry:
-        """The column as a ledger entry."""
         assert self.parent is not None
         return LedgerEntry(
             root=self.root,
@@ -81,21 +72,18 @@ class ColumnNode:
         )
 
     def walk(self) -> Iterator[ColumnNode]:
-        """The node and all nodes below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def dotted(self) -> str:
-        """The column's name with the names above it, as in SQL."""
         return self.name if self.parent is None else f"{self.parent.dotted()}.{self.name}"
 
 
 class LedgerTree:
-    """A mutable copy of a `LedgerState`: finds the column for a shape, or makes one.
+    """A mutable `LedgerState` that finds or makes columns for shapes.
 
-    `again` has the columns of an older version that is back in force. Its shapes get these columns, even if they were
-    widened since.
+    `again` are columns of an older version in force again; its shapes get them, even if widened.
     """
 
     def __init__(self, state: LedgerState, version: int, *, again: Container[int] = ()) -> None:
@@ -115,10 +103,9 @@ class LedgerTree:
         self._generations[key] = max(self._generations.get(key, -1), node.generation)
 
     def choose(self, parent: ColumnNode, shape: Shape) -> ColumnNode | None:
-        """The column that can hold the shape, or None.
+        """Return the column that can hold the shape, or None.
 
-        A column that fits as it is wins over one that must be widened, then a live one over a deleted one, then the
-        oldest generation.
+        As it is before widened, then live before deleted, then the oldest generation.
         """
         for node in parent.at(shape.step):
             if node.field_id in self.again:
@@ -131,7 +118,6 @@ class LedgerTree:
         return min(ranked, key=lambda each: each[:3])[3] if ranked else None
 
     def create(self, parent: ColumnNode, shape: Shape) -> ColumnNode:
-        """Make a column below `parent`, with the next id and the next generation of its path."""
         path = (*parent.path, shape.step)
         self.last_id += 1
         node = ColumnNode(
@@ -152,13 +138,12 @@ class LedgerTree:
         return node
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """All columns, by ascending id."""
         nodes = (node for root in self.roots.values() for child in root.children for node in child.walk())
         return tuple(sorted((node.entry() for node in nodes), key=lambda entry: entry.field_id))
 
 
 def fit_of(node: ColumnNode, shape: Shape) -> ColumnFit | None:
-    """How the column can hold the shape's values in place; None if it can't."""
+    """Return how the column can hold values in place; None if it can't."""
     match node.type, shape.type:
         case ColumnType.LIST, ColumnType.LIST:
             return fit_of(_child(node, names.ELEMENT_STEP), _part(shape, names.ELEMENT_STEP))
@@ -173,7 +158,7 @@ def fit_of(node: ColumnNode, shape: Shape) -> ColumnFit | None:
 
 
 def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType | None:
-    """The type of a column that also holds values of `wanted`, if its Iceberg type stays the same; else None."""
+    """Return the type for both, if the Iceberg type stays the same; else None."""
     if column == wanted:
         return column
     if column in INTS and wanted in INTS:

@@ -1,4 +1,4 @@
-"""Rows of other readers as rows of a mapping's own Arrow type."""
+"""Rows of other readers as a mapping's rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schema_mapping.errors import KernelError
 
 
 def as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
-    """The rows as rows of the mapping's type. Raises KernelError if they have other columns."""
+    """Raise KernelError if the rows have other columns."""
     # Readers differ in large strings, dictionaries and nullability, and a cast evens these out. Names and order must be
     # the mapping's at every depth, because a cast would fill a missing column with nulls.
     pairs = zip_longest(_columns(rows.type), _columns(wanted))
@@ -26,7 +26,6 @@ def as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
 
 
 def _columns(kind: pa.DataType, at: tuple[str, ...] = ()) -> Iterator[str]:
-    """The dotted names of a type's columns, outer ones first."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     inner: list[tuple[str, pa.DataType]] = []
@@ -42,6 +41,5 @@ def _columns(kind: pa.DataType, at: tuple[str, ...] = ()) -> Iterator[str]:
 
 
 def wrong_type(found: pa.DataType, wanted: pa.DataType, *, column: str | None = None) -> KernelError:
-    """The error of rows that don't have the mapping's columns."""
     at = {} if column is None else {"column": column}
     return KernelError("rows to encode don't have the mapping's type", **at, found=str(found), wanted=str(wanted))

@@ -1,4 +1,4 @@
-"""The options of a mapping: its limits, how types are shown, and whether columns of removed fields stay."""
+"""The options of a mapping."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingOptions:
-    """Limits and choices of a mapping (docs/configuration.md). They are part of its fingerprint.
+    """Limits and choices (docs/configuration.md), part of the fingerprint.
 
-    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. `expand_cuts`
-    tries again to expand cut messages. Without `keep_removed`, columns of removed fields leave the table, and older
-    rows can't be replayed exactly after the next rewrite.
+    `max_depth` counts from the root, which is 1; `max_columns` counts leaf columns. `expand_cuts` reconsiders cuts.
+    Without `keep_removed`, replays of older rows aren't exact after a rewrite.
     """
 
     max_depth: int = 24
@@ -47,13 +46,9 @@ class MappingOptions:
                 raise MappingOptionsError(f"{name} must be {' or '.join(choices)}", **{name: choice})
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object.
-
-        Later options are left out if they have their default, so that old fingerprints stay the same.
-        """
+        """Omits later options with their default, so that old fingerprints stay the same."""
         return {name: value for name, value in asdict(self).items() if LATER.get(name) != value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Parse `to_json`."""
         return cls(**data)

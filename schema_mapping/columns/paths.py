@@ -1,6 +1,6 @@
-"""Paths of columns: the steps from the root of a key or value to a column.
+"""Paths of columns: steps from the root. A step is a field's number or name.
 
-A step to a field is the field's number or name, as in its format. Numbers below 0 are the reserved steps of `names`.
+Numbers below 0 are reserved steps (`names`).
 """
 
 from __future__ import annotations
@@ -23,35 +23,30 @@ LONGEST: Final = 500
 
 
 def is_field(step: Step) -> bool:
-    """Whether the step leads to a field, not to an added column, a list element, or a map's key or value."""
+    """Not added columns, list elements, or a map's keys and values."""
     return isinstance(step, str) or step > 0
 
 
 def is_required(path: Path) -> bool:
-    """Whether the column at a path is never null: the keys of maps, and the elements of lists of numbered fields.
-
-    Formats whose fields have numbers have no null elements; formats whose fields have names may.
-    """
+    """Whether a column is never null: keys of maps, and list elements if fields have numbers."""
     if path[-1] == MAP_KEY_STEP:
         return True
     return path[-1] == ELEMENT_STEP and not any(isinstance(step, str) for step in path)
 
 
 def step_order(step: Step) -> tuple[bool, int, str]:
-    """The sort key of a step: numbers first, then names."""
     return (True, 0, step) if isinstance(step, str) else (False, step, "")
 
 
 def path_order(path: Path) -> tuple[tuple[bool, int, str], ...]:
-    """The sort key of a path."""
     return tuple(map(step_order, path))
 
 
 def stored_path(path: Path) -> list[int]:
-    """A path as the registry stores it: numbers only. A path without names is stored as it is.
+    """Encode a path as numbers, for the registry.
 
-    A name is stored as NAMED plus its length in bytes, then its UTF-8, three bytes to a number. Raises EvolutionError
-    if the names are too long to store.
+    A name is NAMED plus its length in bytes, then UTF-8, three bytes to a number. Raises EvolutionError for too long
+    names.
     """
     stored = [number for step in path for number in _stored(step)]
     if len(stored) > LONGEST and any(isinstance(step, str) for step in path):
@@ -60,7 +55,6 @@ def stored_path(path: Path) -> list[int]:
 
 
 def read_path(stored: Iterable[int]) -> Path:
-    """Parse `stored_path`."""
     numbers = iter(stored)
     return tuple(number if number < NAMED else _name(number - NAMED, numbers) for number in numbers)
 

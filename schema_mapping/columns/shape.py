@@ -1,4 +1,4 @@
-"""The tree of columns of a key or value after expansion: wanted names and types, no ids yet."""
+"""The wanted columns after expansion, without ids."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ TEXTS = (names.ERR_STEP, names.FORM_STEP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A wanted column: its step from the parent, its wanted name, its type and its children."""
-
     step: Step
     name: str
     type: AnyColumnType
@@ -27,23 +25,21 @@ class Shape:
 
 
 def special(step: int) -> Shape:
-    """An added column: `__err__` and `__form__` are text, the rest bytes."""
+    """`__err__` and `__form__` are text, the rest bytes."""
     kind = ColumnType.STRING if step in TEXTS else ColumnType.BINARY
     return Shape(step=step, name=names.STEP_NAMES[step], type=kind)
 
 
 def root_shape(graph: ColumnGraph, expanded: Container[Path]) -> tuple[Shape, ...]:
-    """The columns in a root's struct; structs at the paths in `expanded` have columns of their own."""
+    """Structs at paths in `expanded` have columns."""
     return (*_fields(graph, graph.root, (), expanded), *map(special, ROOT_SPECIALS))
 
 
 def raw_shape() -> tuple[Shape, ...]:
-    """The columns in the struct of a key or value without a schema."""
     return (special(names.RAW_STEP),)
 
 
 def field_shape(graph: ColumnGraph, field: GraphField, path: Path, expanded: Container[Path]) -> Shape:
-    """The column of a field of the struct at `path`."""
     return _shape(graph, field.held, (field.step, field.name), (*path, field.step), expanded)
 
 

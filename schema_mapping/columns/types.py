@@ -1,7 +1,4 @@
-"""The types of columns, for every format: scalars, and types that contain other columns.
-
-Each type has a text, which ledgers keep. Columns widen as Iceberg allows. The Arrow types of scalars are in `arrow`.
-"""
+"""Types of columns, with texts for ledgers. They widen as Iceberg allows."""
 
 from __future__ import annotations
 
@@ -16,10 +13,9 @@ MAX_PRECISION: Final = 38
 
 
 class ColumnType(StrEnum):
-    """The types without parameters.
+    """UINT is an int of unsigned values. It can't widen: its -1 may mean 4294967295.
 
-    UINT is an Iceberg int that has held unsigned values. It can't widen, because its -1 may mean 4294967295. TIME,
-    TIMESTAMP (without a zone) and TIMESTAMPTZ count microseconds. CUT is a struct with only `__unrecognized__`.
+    Times count microseconds. CUT is a struct with only `__unrecognized__`.
     """
 
     BOOLEAN = "boolean"
@@ -43,7 +39,7 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecimalColumn:
-    """Numbers with at most `precision` decimal digits, `scale` of them after the point."""
+    """At most `precision` decimal digits, `scale` of them after the point."""
 
     precision: int
     scale: int
@@ -62,7 +58,7 @@ class DecimalColumn:
 
 @dataclass(frozen=True, slots=True)
 class FixedColumn:
-    """Byte strings that are all `size` bytes long."""
+    """Byte strings of `size` bytes."""
 
     size: int
 
@@ -85,7 +81,7 @@ _WIDENS_TO: Final = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnTy
 
 
 def read_type(text: str) -> AnyColumnType:
-    """The type with this text. Raises DescriptorError if it is unknown."""
+    """Raise DescriptorError if the text is unknown."""
     if match := _DECIMAL.fullmatch(text):
         return DecimalColumn(int(match[1]), int(match[2]))
     if match := _FIXED.fullmatch(text):
@@ -97,7 +93,7 @@ def read_type(text: str) -> AnyColumnType:
 
 
 def widens(narrow: AnyColumnType, wide: AnyColumnType) -> bool:
-    """Whether Iceberg widens the narrow type to the wide one in place, with every old value unchanged."""
+    """Whether Iceberg widens in place, with all old values unchanged."""
     match narrow, wide:
         case DecimalColumn(), DecimalColumn():
             return narrow.scale == wide.scale and narrow.precision < wide.precision

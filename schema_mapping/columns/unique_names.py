@@ -1,7 +1,7 @@
-"""Gives the columns of a struct names that are unique (ignoring case), never reserved, and stable.
+"""Unique, stable names of columns, ignoring case and never reserved.
 
-If a live field's name is taken, its column is called `<name>_<field number>`, or `<name>_<field id>` if fields have no
-numbers. An older generation is renamed to `<name>_deleted_<id>`.
+A taken name becomes `<name>_<field number>`, or `<name>_<field id>` without numbers; an older generation's
+`<name>_deleted_<id>`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def member_column(type_name: str) -> str:
-    """The column name of one of several types that a value may have: the type's short name in snake_case."""
+    """Return the type's short name in snake_case."""
     return _WORD_STARTS.sub("_", type_name.rpartition(".")[2]).lower()
 
 
 def name_columns(struct: ColumnNode) -> None:
-    """Name the columns of a live struct, and of the live columns below it."""
     if struct.type in STRUCTS:
         _name_fields([child for child in struct.children if is_field(child.step)])
     for child in struct.children:

@@ -1,4 +1,4 @@
-"""Zero bytes that stand in for the buffers of columns without values."""
+"""Zero bytes for the buffers of columns without values."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ PAGE_BITS: Final = 12
 
 
 def zeros(size: int) -> pa.Buffer:
-    """A read-only buffer of at least `size` zero bytes, shared by all callers.
-
-    It stands in for the buffers of columns that hold nothing in any row. Its pages cost no memory until they are read.
-    """
+    """Return a shared read-only buffer of at least `size` zero bytes. Unread pages cost no memory."""
     return _zeros(max(PAGE_BITS, (size - 1).bit_length()))
 
 

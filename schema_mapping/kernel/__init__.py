@@ -1,5 +1,1 @@
-"""What the kernels of all formats share.
-
-Arrow's C structs (`arrow`), memory for Arrow's buffers (`blocks`), and reading and checking bytes (`octets`). It is
-independent of formats. A format's loops belong to `kernel` in its package.
-"""
+"""What all kernels share: Arrow's C structs, buffers, and checks of bytes. Independent of formats."""

@@ -1,7 +1,6 @@
-"""Protobuf as a value format: reads descriptors, turns messages into columns, and decodes and encodes values.
+"""Protobuf as a value format: descriptors, columns, and the codec.
 
-Other packages use `descriptors` for schemas, and mappings through `schema_mapping`. Field ids and evolution are in
-`columns`.
+Other packages use `descriptors`, and mappings through `schema_mapping`.
 """
 
 __all__ = ["column_options", "descriptors", "message_mapping", "type_graph", "union_mapping"]

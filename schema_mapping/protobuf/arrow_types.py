@@ -1,4 +1,4 @@
-"""Arrow types of a mapped message; every field has its id (docs/type-mapping.md)."""
+"""Arrow types of a message; every field has its id (docs/type-mapping.md)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from schema_mapping.protobuf.message_columns import column_type
 
 
 def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
-    """The struct of a key or value.
-
-    It has the fields, then `__prefix__`, `__raw__`, `__err__`, `__form__` and `__unrecognized__`.
-    """
+    """Fields come first, then `__prefix__`, `__raw__`, `__err__`, `__form__` and `__unrecognized__`."""
     specials = (
         arrow_field(names.PREFIX, pa.binary(), ids.prefix),
         arrow_field(names.RAW, pa.binary(), ids.raw),
@@ -33,7 +30,6 @@ def _struct(message: MappedMessage, specials: Iterable[pa.Field] = ()) -> pa.Str
 
 
 def column(field: MappedField) -> pa.Field:
-    """The Arrow field of a mapped field."""
     return arrow_field(field.name, _type(field), field.field_id)
 
 

@@ -1,4 +1,4 @@
-"""Wraps the kernel's buffers as one Arrow struct array, without copying them."""
+"""Wraps the kernel's buffers as an Arrow struct array, without copies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDEST = 16
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
-    """The decoder's columns as rows of the layout's type. It takes them: call this once."""
+    """Take the decoder's columns: call it once."""
     return _Assembly(decoder).build(layout)
 
 

@@ -1,6 +1,6 @@
-"""Builds the kernel tables' nodes for messages that are kept as bytes, which check what upb would refuse inside.
+"""The kernel's nodes that check messages kept as bytes, as upb would.
 
-A type has one node, however often it is cut. A recursive type's node refers to itself.
+One node per type; recursive types refer to themselves.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 
 class CheckNodes:
-    """Adds such nodes to a program's nodes when they are needed."""
-
     def __init__(self, graph: TypeGraph | None, fields: list[FieldRow], nodes: list[NodeRow]) -> None:
         self._graph = graph
         self._fields = fields
@@ -23,7 +21,6 @@ class CheckNodes:
         self._pending: list[str] = []
 
     def of_field(self, message: str, number: int, *, in_map: bool) -> int | None:
-        """The node that checks the value of a message field, or of a map's values."""
         if self._graph is None:
             return None
         field = next(field for field in self._graph.types[message].fields if field.number == number)
@@ -33,7 +30,6 @@ class CheckNodes:
         return self._of_type(target.message)
 
     def fill(self) -> None:
-        """Give all needed nodes their fields."""
         while self._pending:
             name = self._pending.pop()
             assert self._graph is not None

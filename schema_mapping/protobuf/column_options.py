@@ -1,6 +1,6 @@
-"""Reads the field option `(archiver.column)`, declared in `archiver/options.proto`.
+"""Reads the field option `(archiver.column)` (`archiver/options.proto`).
 
-It is read from the bytes of the field's options, so neither the process nor the descriptor's pool needs the extension.
+From bytes: neither process nor pool needs the extension.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ COLUMN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOptions:
-    """A .proto's options for a field's column: another name, or no column."""
-
     name: str | None = None
     exclude: bool = False
 
@@ -36,7 +34,7 @@ PLAIN: Final = ColumnOptions()
 
 
 def column_options(field: FieldDescriptor) -> ColumnOptions:
-    """The options of a field's column. Raises DescriptorError if the .proto gives a name that a column can't have."""
+    """Raise DescriptorError for a name that a column can't have."""
     option = _option_of(field) if field.has_options else None
     if option is None or _is_of_others(field):
         return PLAIN
@@ -69,7 +67,7 @@ def _is_of_others(field: FieldDescriptor) -> bool:
 
 
 def options_file() -> FileDescriptorProto:
-    """The descriptor of `archiver/options.proto`, for schemas that import it and come without it."""
+    """Return `archiver/options.proto`, for schemas that lack it."""
     file = _file(OPTIONS_FILE, "archiver")
     file.dependency.append(descriptor_pb2.DESCRIPTOR.name)
     _add_column(file)

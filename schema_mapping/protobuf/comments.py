@@ -1,4 +1,4 @@
-"""Reads the comments of a .proto, which tables show for their columns."""
+"""Reads a .proto's comments, which tables show."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FILE_EXTENSION_STEP: Final = FileDescriptorProto.EXTENSION_FIELD_NUMBER
 
 
 def read_comments(source: SourceSchema) -> Comments:
-    """The comments of fields, by message name and field number.
+    """Return comments by message and field number; a comment above wins.
 
-    A comment above a field wins over one after it. Empty if the descriptors were made without source info.
+    Empty without source info.
     """
     comments: dict[tuple[str, Step], str] = {}
     for file in parse_descriptor_set(source.descriptor_set).file:

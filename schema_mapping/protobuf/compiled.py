@@ -1,4 +1,4 @@
-"""The base class of the compiled mappings: columns with a ledger's ids, their types, and equality."""
+"""The base class of compiled mappings."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CompiledColumns:
-    """The columns of one or several message types, equal if schema facts, options, `keep_raw` and ids are.
+    """Columns of message types, equal by schema facts, options, `keep_raw` and ids.
 
-    `keep_raw` sets `__raw__` for every value, as for keys. `cuts` are the structs that are kept whole, `graph` the
-    types as declared. `fingerprint` is SHA-256 over the schema's facts and the options, not the ids.
+    `keep_raw` sets `__raw__` for every value. `fingerprint` is SHA-256 over facts and options, not ids.
     """
 
     ids: ColumnIds
@@ -42,33 +41,28 @@ class CompiledColumns:
 
     @cached_property
     def arrow_type(self) -> pa.StructType:
-        """The Arrow struct of decoded rows, with field ids."""
         return root_type(self.root, self.root_ids)
 
     @cached_property
     def iceberg_type(self) -> StructType:
-        """The Iceberg struct of the column, with field ids."""
         from schema_mapping.columns.iceberg import iceberg_struct
 
         return iceberg_struct(self.arrow_type)
 
     @property
     def column_ids(self) -> frozenset[int]:
-        """Field ids of all columns that rows write."""
         return frozenset(column.field_id for column in self.ids.columns)
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
-        """Field ids of the `__unrecognized__` columns that hold only unknown fields."""
+        """`__unrecognized__` columns that hold only unknown fields."""
         return frozenset(_unknown_ids(self.root))
 
     def declared(self, path: Path) -> DeclaredField:
-        """The field of a live column, as in the .proto."""
         field = self._declared.field(path)
         return DeclaredField(name=field_name(field), type=declared_type(field), is_enum=field.enum is not None)
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:
-        """The fields without a column of the message at the path."""
         fields = self._declared.message(path).excluded
         return tuple(
             ExcludedField(number=field.number, name=field_name(field), type=declared_type(field)) for field in fields
@@ -92,10 +86,7 @@ class CompiledColumns:
 
 
 def _unknown_ids(message: MappedMessage) -> Iterator[int]:
-    """The `__unrecognized__` of a message and those below it.
-
-    Left out are cut messages and messages with excluded fields, whose `__unrecognized__` also holds known fields.
-    """
+    """Omit cut messages and messages with excluded fields, which keep known fields."""
     if not message.excluded:
         yield message.unrecognized_id
     for field in message.fields:

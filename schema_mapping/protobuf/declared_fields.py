@@ -1,4 +1,4 @@
-"""The declared fields of columns, by path, and their types as in a .proto."""
+"""The declared fields of columns, by path."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from schema_mapping.protobuf.type_graph import FieldType, MessageType, TypeGraph
 
 
 class DeclaredFields:
-    """The fields of a message's live columns."""
-
     def __init__(self, graph: TypeGraph) -> None:
         self._graph = graph
 
     def field(self, path: Path) -> FieldType:
-        """The field whose column is at the path, or whose list element or map value is."""
+        """Return the field of a column, list element or map value."""
         field, _ = self._walk(path)
         assert field is not None
         return field
 
     def message(self, path: Path) -> MessageType:
-        """The message whose struct is at the path."""
         return self._graph.types[self._walk(path)[1]]
 
     def _walk(self, path: Path) -> tuple[FieldType | None, str]:
@@ -34,7 +31,7 @@ class DeclaredFields:
 
 
 def declared_type(field: FieldType) -> str:
-    """The type of a field as in a .proto: `repeated shop.Line`, `map<string, int32>`."""
+    """Return the type as in a .proto: `repeated shop.Line`, `map<string, int32>`."""
     match field.cardinality:
         case Cardinality.SINGULAR:
             return f"required {_value(field)}" if field.required else _value(field)
@@ -47,7 +44,7 @@ def declared_type(field: FieldType) -> str:
 
 
 def field_name(field: FieldType) -> str:
-    """The name of a field; for an extension, `[shop.rebate]` as in Protobuf's text format."""
+    """Return the name; of an extension `[shop.rebate]`, as in the text format."""
     return field.name if field.extension is None else f"[{field.extension}]"
 
 

@@ -1,7 +1,4 @@
-"""Decodes values to rows: runs the kernel over a binary column, and wraps its buffers as an Arrow struct.
-
-Bad payloads never raise: what upb refuses goes to `__raw__` and `__err__`.
-"""
+"""Decodes values by the kernel. What upb refuses goes to `__raw__` and `__err__`."""
 
 from __future__ import annotations
 
@@ -27,12 +24,11 @@ def decode(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> pa.StructArray:
-    """Decode values to rows of `program.arrow_type`; a null value is a null row.
+    """Decode to rows of `program.arrow_type`; null values are null rows.
 
-    `prefix_lengths` gives the length of each value's envelope, kept as `__prefix__`; the byte offset in `__err__`
-    includes it. A value is refused as `too_large` if its rows need more than `program.value_memory`, or more than 2 GiB
-    of a column. Raises KernelError if the values aren't binary, and RowsTooLargeError if all values together need more
-    than 2 GiB of a column.
+    `prefix_lengths` are of envelopes, kept as `__prefix__`; offsets in `__err__` include them. Values beyond
+    `program.value_memory`, or 2 GiB of a column, are `too_large`. Raises KernelError if values aren't binary,
+    RowsTooLargeError if they exceed 2 GiB only together.
     """
     prefixes = _checked(prefix_lengths, len(values))
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -52,7 +48,7 @@ def decode_parts(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> tuple[pa.StructArray, ...]:
-    """Decode as `decode` does, to as few arrays as Arrow's 2 GiB columns allow: mostly one."""
+    """Decode to as few arrays as 2 GiB columns allow: mostly one."""
     try:
         return (decode(values, program, prefix_lengths=prefix_lengths),)
     except RowsTooLargeError:

@@ -1,4 +1,4 @@
-"""Protobuf schemas as values, and as descriptors of `google.protobuf`: descriptor sets, imports, messages."""
+"""Protobuf schemas as values and as descriptors."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ NEAR_NAMES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSchema:
-    """A message type by its full name, and a serialized `FileDescriptorSet` with the message and all its imports.
+    """A message type with a `FileDescriptorSet` of all its imports.
 
-    `extensions` are the full names of the extensions that become columns. `envelope` is what a coerced replay puts
-    before messages that were written without one.
+    `extensions` become columns. `envelope` is for a coerced replay.
     """
 
     descriptor_set: bytes
@@ -42,16 +41,13 @@ class SourceSchema:
 
     @property
     def format(self) -> str:
-        """The name of the format that reads this schema."""
         return PROTOBUF_FORMAT
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The full name of the message type, in a tuple."""
         return (self.message,)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of everything except the envelope."""
         return {
             "message": self.message,
             "extensions": list(self.extensions),
@@ -60,7 +56,6 @@ class SourceSchema:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Parse `to_json`; the object may have other keys too."""
         return cls(
             descriptor_set=base64.b64decode(data["descriptors"]),
             message=data["message"],
@@ -70,23 +65,20 @@ class SourceSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionSchema:
-    """Several message types, of which a key or value has one; each comes with its descriptors."""
+    """Several message types, of which a value has one."""
 
     members: tuple[SourceSchema, ...]
 
     @property
     def format(self) -> str:
-        """The name of the format that reads this schema."""
         return UNION_FORMAT
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The full names of the message types that a value may have."""
         return tuple(member.message for member in self.members)
 
     @property
     def envelope(self) -> None:
-        """None: only the envelope says which message a value is."""
         return None
 
 
@@ -95,9 +87,9 @@ MessageSchema: TypeAlias = SourceSchema | UnionSchema
 
 
 def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceSchema:
-    """The message with all files that it needs: imports first, ordered by name otherwise, without comments.
+    """Return the message with needed files, imports first, else by name, without comments.
 
-    Raises KeyError if the descriptor's pool lacks one of the `extensions`.
+    Raises KeyError if the pool lacks an extension.
     """
     files: dict[str, FileDescriptor] = {}
     _add_imports_first(descriptor.file, files)
@@ -124,10 +116,10 @@ def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -
 
 
 def find_descriptor(source: SourceSchema) -> Descriptor:
-    """The message's descriptor, in a new pool that holds only the files it needs.
+    """Return the message's descriptor in a new pool.
 
-    Raises DescriptorError if the bytes aren't a descriptor set, an import is missing, a file contradicts itself, or the
-    message or an extension is missing. The error lists similar names.
+    Raises DescriptorError, with similar names, for bad bytes, missing imports, contradictions, or a missing message or
+    extension.
     """
     files = {file.name: file for file in parse_descriptor_set(source.descriptor_set).file}
     homes = {name: file.name for file in files.values() for name in message_names(file)}
@@ -140,7 +132,6 @@ def find_descriptor(source: SourceSchema) -> Descriptor:
 
 
 def missing_message(message: str, names: tuple[str, ...]) -> str:
-    """The error text for a `message` that is none of `names`, which suggests similar names."""
     if not names:
         return f"message {message!r} isn't in the schema, which holds no message at all"
     short = message.rpartition(".")[2].lower()
@@ -153,7 +144,7 @@ def missing_message(message: str, names: tuple[str, ...]) -> str:
 
 
 def message_names(file: FileDescriptorProto) -> Iterator[str]:
-    """Full names of the file's messages, nested ones after their parent, without map entries."""
+    """Nested messages come after their parent. Without map entries."""
     yield from (name for name, message in _messages(file) if not message.options.map_entry)
 
 
@@ -179,7 +170,7 @@ def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorP
 
 
 def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescriptorProto]]:
-    """The file's extensions by full name, including those declared in messages."""
+    """Yield extensions by full name, also of messages."""
     prefix = f"{file.package}." if file.package else ""
     yield from ((f"{prefix}{extension.name}", extension) for extension in file.extension)
     for scope, message in _messages(file):
@@ -187,7 +178,7 @@ def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescrip
 
 
 def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
-    """Parse a descriptor set. Raises DescriptorError if the bytes aren't one, or if it has no file."""
+    """Raise DescriptorError if the bytes aren't a descriptor set, or have no file."""
     try:
         parsed = FileDescriptorSet.FromString(data)
     except DecodeError as error:
@@ -202,10 +193,7 @@ def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
 def add_files(
     pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted: Iterable[str], message: str
 ) -> None:
-    """Add the wanted files to the pool, with all that they import.
-
-    Raises DescriptorError, with the message that they are for, if one is missing or contradicts itself.
-    """
+    """Add files and their imports. Raises DescriptorError if one is missing or contradicts itself."""
     added: set[str] = set()
 
     def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Encodes rows back to values: `__raw__` if it is set, else `__prefix__` and the columns in canonical form."""
+"""Encodes rows: `__raw__` if set, else `__prefix__` and the columns in canonical form."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ NOT_ENCODABLE = {
 
 
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Return the values that `rows` were decoded from, bit for bit; a null row is a null value.
+    """Return the original values bit for bit; large binary above 2 GiB.
 
-    Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. The result is large binary above 2 GiB. Raises
-    KernelError if the rows don't have the mapping's columns, an enum column has a text that is neither a name nor a
-    number, or a JSON column has a text that isn't JSON of its type.
+    Texts may be in dictionaries (`IN_DICTIONARY`). Raises KernelError if the rows don't have the mapping's columns, an
+    enum's text is neither name nor number, or JSON is invalid.
     """
     size = rows.nbytes
     if rows.type != program.arrow_type:
@@ -67,7 +66,7 @@ def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _bytes_in_dictionaries(array: pa.Array) -> int:
-    """The approximate bytes of texts in dictionaries, each as often as it is used."""
+    """Estimate the bytes of texts in dictionaries, counting every use."""
     if pa.types.is_dictionary(array.type):
         return int(len(array) * array.dictionary.nbytes // max(1, len(array.dictionary)))
     if pa.types.is_struct(array.type):

@@ -1,4 +1,4 @@
-"""Builds the kernel's tables of enums: names by number for decoding, numbers by name for encoding."""
+"""The kernel's tables of enums: names by number, and numbers by name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ ENUM = np.dtype([(n, "i4") for n in ("first", "count", "lowest", "dense", "looku
 
 
 class EnumTables:
-    """Collects the enums of a program; equal ones are stored once."""
-
     def __init__(self) -> None:
         self._known: dict[EnumType, int] = {}
         self._rows: list[tuple[int, ...]] = []
@@ -32,18 +30,16 @@ class EnumTables:
         self._zeros: list[int] = []
 
     def add(self, enum: EnumType) -> int:
-        """Add an enum, and return its index."""
         if enum not in self._known:
             self._known[enum] = len(self._rows)
             self._rows.append(self._row(enum))
         return self._known[enum]
 
     def zero(self, index: int) -> int:
-        """The index of the name (or of the digit 0) that an absent value of the enum shows."""
+        """Return the index of an absent value's name (or the digit 0)."""
         return self._zeros[index]
 
     def arrays(self, last: bytes) -> Mapping[str, npt.NDArray[Any]]:
-        """The arrays for the kernel. `last` is a text that follows the names and isn't one of them."""
         return {
             "enums": np.array(self._rows, dtype=ENUM),
             "enum_numbers": np.array(self._numbers, dtype=np.int32),

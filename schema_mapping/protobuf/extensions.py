@@ -1,7 +1,4 @@
-"""Finds the extensions that become columns, by full name, and checks that the mapping can have them.
-
-Such an extension is a field of the message it extends, with explicit presence.
-"""
+"""Extensions that become columns: fields of the extended message, with explicit presence."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from schema_mapping.errors import DescriptorError
 
 
 def find_extensions(descriptor: Descriptor, names: Sequence[str]) -> Mapping[str, tuple[FieldDescriptor, ...]]:
-    """The named extensions by the full name of the message they extend, from the descriptor's pool.
-
-    Raises DescriptorError for a name that isn't an extension in the pool.
-    """
+    """Return extensions by extended message. Raises DescriptorError for an unknown name."""
     by_extendee: defaultdict[str, list[FieldDescriptor]] = defaultdict(list)
     for name in dict.fromkeys(names):
         try:
@@ -33,13 +27,12 @@ def find_extensions(descriptor: Descriptor, names: Sequence[str]) -> Mapping[str
 
 
 def extendee_of(extension: FieldDescriptor) -> Descriptor:
-    """The message that an extension extends."""
     assert extension.containing_type is not None
     return extension.containing_type
 
 
 def check_extendees(extensions: Mapping[str, Iterable[FieldDescriptor]], reached: Container[str], message: str) -> None:
-    """Raise DescriptorError if an extension's message isn't part of the mapping, or is a message set."""
+    """Raise DescriptorError if an extended message isn't in the mapping, or is a message set."""
     for extendee, fields in extensions.items():
         for field in fields:
             if extendee not in reached:

@@ -1,4 +1,4 @@
-"""Codes of a field's Protobuf type for the kernel: its operation, its canonical tag, its kind of output."""
+"""Codes of field types for the kernel."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ LEAF_OUTPUTS = {
 
 
 def op_code(kind: WireKind, *, is_map: bool, validate_utf8: bool, enum: EnumType | None) -> int:
-    """The kernel's operation for one value of a field."""
     if is_map:
         return OPS["MAP"]
     if kind is WireKind.STRING:
@@ -72,12 +71,10 @@ def op_code(kind: WireKind, *, is_map: bool, validate_utf8: bool, enum: EnumType
 
 
 def canonical_tag(field: MappedField | UnmappedField) -> int:
-    """The tag that a canonical writer puts before a field's value, or before its packed run."""
     if field.cardinality is Cardinality.MAP or field.packed:
         return field.number << 3 | DELIMITED
     return field.number << 3 | WIRE_TYPES.get(field.kind, VARINT)
 
 
 def tag_size(tag: int) -> int:
-    """The number of bytes of a tag."""
     return max(1, -(-tag.bit_length() // TAG_BITS))

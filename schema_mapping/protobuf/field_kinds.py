@@ -1,4 +1,4 @@
-"""Kinds of Protobuf fields: cardinality, wire type, well-known types, enums."""
+"""Kinds of fields: cardinality, wire type, well-known types, enums."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import Final
 
 
 class Cardinality(Enum):
-    """How many values a field holds."""
-
     SINGULAR = "singular"
     REPEATED = "repeated"
     MAP = "map"
 
 
 class WireKind(Enum):
-    """A field's Protobuf type, with the numbers of `FieldDescriptorProto.Type`.
-
-    Delimited messages of editions are `GROUP`.
-    """
+    """Numbers of `FieldDescriptorProto.Type`. Delimited messages of editions are `GROUP`."""
 
     DOUBLE = 1
     FLOAT = 2
@@ -42,7 +37,7 @@ class WireKind(Enum):
 
 
 class WellKnown(Enum):
-    """A well-known message type that one scalar column can hold; the values are full names."""
+    """Well-known types with one scalar column, by full name."""
 
     TIMESTAMP = "google.protobuf.Timestamp"
     DURATION = "google.protobuf.Duration"
@@ -61,12 +56,10 @@ class WellKnown(Enum):
 
     @property
     def is_json(self) -> bool:
-        """Whether the column is JSON text."""
         return self in (WellKnown.STRUCT, WellKnown.VALUE, WellKnown.LIST_VALUE)
 
     @property
     def wrapped(self) -> WireKind | None:
-        """The type inside a wrapper; None for other types."""
         return WRAPPED.get(self)
 
 
@@ -85,8 +78,6 @@ WRAPPED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnumType:
-    """An enum: its full name, whether it is closed, and the first declared name of each number, ascending."""
-
     full_name: str
     closed: bool
     names: tuple[tuple[int, str], ...]

@@ -1,4 +1,4 @@
-"""Protobuf as a value format: one message type, or several types of which a value has one."""
+"""Protobuf as a value format: one message type, or several."""
 
 from __future__ import annotations
 
@@ -30,43 +30,37 @@ from schema_mapping.value_format import DeclaredSchema, ValueSchema
 
 @dataclass(frozen=True, slots=True)
 class ProtobufMessageFormat:
-    """The format of values that have one message type."""
-
     name: str = PROTOBUF_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Read the message type of a SourceSchema. Raises DescriptorError."""
+        """Read a SourceSchema. Raises DescriptorError."""
         if not isinstance(schema, SourceSchema):
             raise DescriptorError("the schema isn't one of a Protobuf message", root=root, schema=type(schema).__name__)
         return _OneMessage(source=schema, graph=source_graph(schema))
 
     def mapping(self, data: Mapping[str, Any]) -> MessageMapping:
-        """Parse a mapping's `to_json`."""
         return message_from_json(data)
 
     def load_encoder(self) -> None:
-        """Load the kernel that encodes messages."""
         load_encoder()
 
 
 @dataclass(frozen=True, slots=True)
 class ProtobufMessagesFormat:
-    """The format of values with several message types; an envelope says which type a value has."""
+    """Several message types; an envelope names a value's."""
 
     name: str = UNION_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """Read the message types of a UnionSchema, under the ledger's steps. Raises DescriptorError."""
+        """Read a UnionSchema under the ledger's steps. Raises DescriptorError."""
         if not isinstance(schema, UnionSchema):
             raise DescriptorError("the schema isn't one of several messages", root=root, schema=type(schema).__name__)
         return _several(schema, entries, root)
 
     def mapping(self, data: Mapping[str, Any]) -> UnionMapping:
-        """Parse a mapping's `to_json`."""
         return union_from_json(data)
 
     def load_encoder(self) -> None:
-        """Load the kernel that encodes messages."""
         load_encoder()
 
 

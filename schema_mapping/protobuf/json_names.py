@@ -1,4 +1,4 @@
-"""Names of fields in JSON. If fields of a message have the same one, JSON shows them under their own names."""
+"""JSON names of fields. Clashing fields are shown under their own names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 
 def add_file(pool: DescriptorPool, file: FileDescriptorProto) -> None:
-    """Add a file to the pool, also if fields have the same name in JSON. Raises TypeError if protobuf refuses it.
+    """Add a file, also with clashing JSON names. Raises TypeError if protobuf refuses it.
 
-    Old schemas have such fields (`fooBar` beside `foo_bar`). Protobuf takes them with an option of the message.
+    Old schemas have such fields (`fooBar` beside `foo_bar`). An option of the message permits them.
     """
     try:
         pool.Add(file)
@@ -28,7 +28,6 @@ def add_file(pool: DescriptorPool, file: FileDescriptorProto) -> None:
 
 
 def with_own_names(file: FileDescriptorProto) -> FileDescriptorProto:
-    """The file with the field's own name as name in JSON, for fields that have the same name in JSON as another."""
     result = FileDescriptorProto.FromString(file.SerializeToString())
     for message in _messages(result.message_type):
         while names := clashing_names(message):
@@ -39,12 +38,11 @@ def with_own_names(file: FileDescriptorProto) -> FileDescriptorProto:
 
 
 def clashing_names(message: DescriptorProto) -> set[str]:
-    """The names in JSON that several of the message's fields have."""
     return {name for name, count in Counter(map(json_name, message.field)).items() if count > 1}
 
 
 def json_name(field: FieldDescriptorProto) -> str:
-    """The field's name in JSON, as protoc makes it of the field's own name if the schema gives none."""
+    """Return the JSON name, by default as protoc derives it."""
     if field.HasField("json_name"):
         return field.json_name
     first, *rest = field.name.split("_")

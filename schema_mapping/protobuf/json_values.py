@@ -1,7 +1,6 @@
-"""Shows messages as canonical Protobuf JSON, by the schema that their rows were written with.
+"""Shows messages as canonical Protobuf JSON, by their rows' schema.
 
-Messages without such a form keep their bytes, with the reason. Fields that have the same name in JSON are shown under
-their own names.
+Messages without a JSON form keep their bytes, with a reason.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 def shown_messages(
     schemas: Sequence[SourceSchema], values: pa.BinaryArray, rows: pa.StructArray, which: Sequence[int | None]
 ) -> pa.StructArray:
-    """Show values with the fields SHOWN_FIELDS. `rows` are their rows; `which` gives each index in `schemas`."""
     shown = _shown(schemas, values, rows, which)
     return pa.array(shown, pa.struct([pa.field(name, pa.string()) for name in SHOWN_FIELDS]))
 
@@ -55,7 +53,7 @@ def _shown(
 
 
 def as_json(schema: SourceSchema, data: bytes) -> str:
-    """Return a message's bytes as canonical JSON. Raises google.protobuf's errors if there is no such form."""
+    """Raise google.protobuf's errors if there is no JSON form."""
     message = _message_class(schema)()
     message.ParseFromString(data)
     pool: Any = message.DESCRIPTOR.file.pool

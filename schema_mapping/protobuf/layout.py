@@ -1,6 +1,6 @@
-"""The layout of the kernel's output columns in the Arrow struct, as a tree of plain values.
+"""The kernel's output columns in the Arrow struct, as a tree.
 
-Each node names the row space of its length, and the output column of its validity, if it has one.
+Nodes name the row space of their length, and the output of their validity.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafLayout:
-    """A column without children, whose values are in `output`. `validity` may be the same column."""
+    """Values are in `output`; `validity` may be the same column."""
 
     type: pa.DataType
     space: int
@@ -22,8 +22,6 @@ class LeafLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructLayout:
-    """A message. Its children are in the same row space."""
-
     type: pa.DataType
     space: int
     validity: int | None
@@ -32,8 +30,6 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
-    """A repeated field: `counts` has its offsets; its elements have a separate row space."""
-
     type: pa.DataType
     space: int
     validity: int | None
@@ -43,7 +39,7 @@ class ListLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapLayout:
-    """A map: like a list, of keys and values. `index` is its position among the maps."""
+    """Like a list. `index` is the position among the maps."""
 
     type: pa.DataType
     space: int

@@ -1,7 +1,6 @@
-"""Messages with their columns: a Protobuf message type with the names and field ids of its columns.
+"""Message types with names and ids of columns.
 
-Fields are in ascending number. In every struct the columns are the fields, then at the root `__prefix__`, `__raw__`,
-`__err__` and `__form__`, then `__unrecognized__`.
+Fields ascend by number; then at the root `__prefix__`, `__raw__`, `__err__` and `__form__`; then `__unrecognized__`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
-    """A field of a message, and the column that holds it.
+    """A field and its column. `oneof` is never a synthetic one's.
 
-    `oneof` is the index of a real oneof, never of a synthetic one. For a repeated field, `field_id` is the list's id
-    and `element_id` the elements'. A map has `key` and `value` with Iceberg's ids; its `kind` has no meaning. A cut
-    message has `unrecognized_id`, the id of its only child. `native` is the well-known type of a scalar column.
+    A list has `field_id`, its elements `element_id`; a map has `key` and `value`. A cut message has `unrecognized_id`.
+    `native` is a scalar column's well-known type.
     """
 
     number: int
@@ -48,7 +46,7 @@ class MappedField:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the field is a message that is kept whole, as bytes in its `__unrecognized__`."""
+        """Whether the message is kept whole in `__unrecognized__`."""
         return (
             self.message is None
             and self.native is None
@@ -59,8 +57,6 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmappedField:
-    """A field without a column: its tag and its position on the wire."""
-
     number: int
     kind: WireKind
     cardinality: Cardinality
@@ -70,10 +66,9 @@ class UnmappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedMessage:
-    """A message that has columns. `message_set` marks the old MessageSet wire format.
+    """`message_set`: the old MessageSet wire format.
 
-    `excluded` are its fields without a column; their bytes go to `__unrecognized__`. `empty`: the type has neither
-    fields nor room for extensions.
+    `excluded` fields are kept in `__unrecognized__`. `empty`: neither fields nor room for extensions.
     """
 
     full_name: str
@@ -86,8 +81,6 @@ class MappedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootIds:
-    """Field ids of the columns that only a root struct has."""
-
     raw: int
     prefix: int
     err: int
@@ -95,7 +88,7 @@ class RootIds:
 
 
 def map_message(graph: TypeGraph, ids: ColumnIds) -> tuple[MappedMessage, RootIds]:
-    """The mapped message of a key or value. Raises DescriptorError if the ids belong to another message."""
+    """Raise DescriptorError if the ids belong to another message."""
     columns = ids.by_path()
     root = _message(graph, graph.root, (), columns)
     special = RootIds(

@@ -1,4 +1,4 @@
-"""The columns of Protobuf messages: message types as a `ColumnGraph`, and scalar fields as column types."""
+"""Message types as a `ColumnGraph`, and scalar fields as column types."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ COLUMN_TYPES: Final = {
 
 
 def message_columns(graph: TypeGraph) -> ColumnGraph:
-    """The columns of a graph in which native columns are already chosen.
-
-    Structs have the names of the message types; steps are field numbers.
-    """
+    """Native columns must be chosen already. Structs are message types; steps are field numbers."""
     return ColumnGraph(
         root=graph.root,
         structs={
@@ -66,7 +63,7 @@ def _value(field: FieldType) -> Held:
 
 
 def column_type(field: FieldType | MappedField) -> AnyColumnType:
-    """The type of the column of a field that is no message with columns of its own."""
+    """Return the column type of a field without columns below it."""
     if field.decimal:
         return UNSIGNED_LONG
     if field.native is WellKnown.TIMESTAMP:

@@ -1,7 +1,4 @@
-"""The compiled mapping of one message type: its columns, and the codec between them and the message's bytes.
-
-Mappings are values: they pickle, hash and compare by what they were compiled from.
-"""
+"""The compiled mapping of one message type. Picklable, hashable, equal by what it was compiled from."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MessageMapping(CompiledColumns):
-    """The columns of one message type, and the codec. `compile_mapping` makes one."""
+    """The columns of one message type, and the codec; see `compile_mapping`."""
 
     descriptor_set: bytes
     message: str
@@ -42,26 +39,21 @@ class MessageMapping(CompiledColumns):
 
     @property
     def source(self) -> SourceSchema:
-        """The schema that the mapping was made from."""
         return SourceSchema(descriptor_set=self.descriptor_set, message=self.message, extensions=self.extensions)
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Whether `encode` takes texts that are in dictionaries."""
         return True
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The message's full name, in a tuple."""
         return (self.message,)
 
     def schema(self, envelope: bytes | None) -> SourceSchema:
-        """The schema that the mapping was made from, with its envelope."""
         return replace(self.source, envelope=envelope)
 
     @cached_property
     def program(self) -> Program:
-        """The kernel's tables, compiled once in a process."""
         from schema_mapping.protobuf.program import compile_program
 
         return compile_program(self.root, self.root_ids, keep_raw=self.keep_raw, graph=self.graph)
@@ -73,29 +65,24 @@ class MessageMapping(CompiledColumns):
         which: Places | None = None,  # noqa: ARG002 - there is one message; a value that is none is null
         prefix_lengths: Lengths | None = None,
     ) -> pa.StructArray:
-        """Decode values to rows of `arrow_type`; a null value is a null row. Bad bytes never raise.
-
-        `prefix_lengths` gives the length of each value's envelope, kept as `__prefix__`. Raises KernelError if the
-        values aren't binary, or a column would exceed Arrow's 2 GiB.
-        """
+        """See ValueMapping. There is only one message type."""
         from schema_mapping.protobuf.decode import decode
 
         return decode(values, self.program, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Return the values of `rows`, byte for byte. Raises KernelError for rows of another type."""
+        """Raise KernelError for rows of another type."""
         from schema_mapping.protobuf.encode import encode
 
         return encode(rows, self.program)
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Show values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
+        """Show canonical Protobuf JSON, with the fields SHOWN_FIELDS."""
         from schema_mapping.protobuf.json_values import shown_messages
 
         return shown_messages((self.source,), values, rows, [0] * len(values))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `message_from_json` makes an equal mapping."""
         return {
             "format": PROTOBUF_FORMAT,
             **self.source.to_json(),
@@ -119,10 +106,10 @@ def compile_mapping(
     options: MappingOptions | None = None,
     extensions: Sequence[str] = (),
 ) -> MessageMapping:
-    """The mapping of a message type. Without `ids` from a ledger, ids start at 1.
+    """Compile a message type. Without a ledger's `ids`, they start at 1.
 
-    `extensions` are the full names of extensions in the descriptor's pool that become columns. Raises DescriptorError
-    if the ids belong to another message, the message has more fields than a table takes, or an extension is missing.
+    `extensions` of the pool become columns. Raises DescriptorError for another message's ids, too many fields, or a
+    missing extension.
     """
     return _compile(
         descriptor,
@@ -164,20 +151,18 @@ def _compile(
 
 
 def mapping_fingerprint(graph: TypeGraph, options: MappingOptions) -> str:
-    """SHA-256, in hex, over a schema's facts and the options."""
     text = json.dumps([graph.fingerprint(), options.to_json()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def message_from_json(data: Mapping[str, Any]) -> MessageMapping:
-    """Parse `to_json`."""
     ids, options = ColumnIds.from_json(data["columns"]), MappingOptions.from_json(data["options"])
     return compile_source(SourceSchema.from_json(data), ids, data["keep_raw"], options)
 
 
 @lru_cache(maxsize=64)
 def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> MessageMapping:
-    """The mapping of a schema with a ledger's ids. Raises what `compile_mapping` raises."""
+    """Raise what `compile_mapping` raises."""
     return _compile(
         find_descriptor(source),
         source_graph(source),
@@ -189,5 +174,4 @@ def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options
 
 
 def load_encoder() -> None:
-    """Load the encoder, which mappings that only decode do without."""
     from schema_mapping.protobuf.encode import encode  # noqa: F401

@@ -1,7 +1,6 @@
-"""Builds the kernel tables' nodes of well-known types with one column: their fields have slots, but no columns.
+"""Nodes of well-known types with one column: slots, but no columns below.
 
-Times are parsed like any message, and JSON values are kept whole as bytes. The kernel computes the column's value after
-parsing a chunk.
+The kernel computes values after parsing a chunk; JSON is kept whole as bytes.
 """
 
 from __future__ import annotations
@@ -25,13 +24,10 @@ FLAGS: Final = {
 
 
 def leaf_output(row: FieldRow) -> str:
-    """The kind of output of a scalar field."""
     return "DECIMAL" if row.flags & FIELD_FLAGS["WIDE"] else LEAF_OUTPUTS[row.op]
 
 
 class NativeNodes:
-    """Adds such nodes to a program's nodes. `rows` lists the values that the kernel has to compute."""
-
     def __init__(self, fields: list[FieldRow], nodes: list[NodeRow], spaces: list[SpaceRow]) -> None:
         self._fields = fields
         self._nodes = nodes
@@ -39,10 +35,7 @@ class NativeNodes:
         self.rows: list[NativeRow] = []
 
     def add(self, field: MappedField, row: FieldRow, space: int, *, is_singular: bool, has_nulls: bool) -> NativeRow:
-        """Give a field its node.
-
-        A column without nulls holds the nearest time if a time doesn't fit.
-        """
+        """A column without nulls holds the nearest time if one doesn't fit."""
         assert field.native is not None
         flags = FLAGS.get(field.native, NODE_FLAGS["WRAPPER"])
         parts = self._parts(field)
@@ -65,7 +58,6 @@ class NativeNodes:
         return native
 
     def output(self, row: FieldRow) -> str:
-        """The kind of output of a field that got its node from `add`."""
         node = self._nodes[row.node]
         return leaf_output(self._fields[node.first]) if node.count else "BYTES"
 

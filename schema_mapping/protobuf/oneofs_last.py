@@ -1,6 +1,6 @@
-"""Tables for the form in which Go writes a message: canonical, but with oneof members ("late fields") last.
+"""Go's form of messages: canonical, but with oneof members ("late fields") last.
 
-A value that is canonical in this order needs no `__raw__`: its `__form__` names the form (docs/producers.md).
+Such a value needs no `__raw__`, only a `__form__` (docs/producers.md).
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ Array = npt.NDArray[Any]
 def late_arrays(
     arrays: Mapping[str, Array], fields: Sequence[FieldRow], nodes: Sequence[NodeRow]
 ) -> Mapping[str, Array]:
-    """The arrays of fields and lookups with oneofs last; `field_arrays` gives the canonical order.
+    """Return arrays with oneofs last; `field_arrays` has the canonical order.
 
-    `late` has, for each position in this order, the field's index in the canonical order. `late_columns` is the same,
-    but fields without a column keep the positions of their numbers, as in ONEOFS_LAST. `places` and `late_places` are a
-    field's positions in the two orders.
+    `late` maps positions to canonical field indexes. In `late_columns` fields without a column keep their numbers'
+    positions. `places` and `late_places` are positions in both orders.
     """
     order = _order(fields, nodes, lambda field: field.late)
     places = np.arange(len(fields), dtype=np.int32)
@@ -46,7 +45,6 @@ def late_arrays(
 
 
 def form_of(fields: Sequence[FieldRow]) -> str:
-    """The `__form__` of values of a mapping with these fields."""
     return ALL_ONEOFS_LAST if any(field.late and field.op == OPS["ASIDE"] for field in fields) else ONEOFS_LAST
 
 

@@ -1,4 +1,4 @@
-"""Compiles a mapped message to the flat tables that the kernel interprets, and the layout of its output."""
+"""Compiles a message to the kernel's tables and output layout."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ VALUE_MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """The input of `decode` and `encode`: the C tables, the Arrow type of rows, and the layout of its columns.
+    """`chunk_rows` values are parsed at a time; 0 lets the kernel choose.
 
-    `chunk_rows` values are parsed before their columns are gathered; 0 lets the kernel choose. `value_memory` limits
-    the bytes of the rows that one value may open, because two bytes can open a row of hundreds of columns.
+    `value_memory` limits the bytes of a value's rows: two bytes can open hundreds of columns.
     """
 
     tables: Tables
@@ -34,10 +33,9 @@ class Program:
 def compile_program(
     root: MappedMessage, root_ids: RootIds, *, keep_raw: bool, graph: TypeGraph | None = None
 ) -> Program:
-    """The program of a mapped message; with `keep_raw`, `__raw__` is set for every value.
+    """Compile a message; `keep_raw` sets `__raw__` for every value.
 
-    With the `graph` of the source schema, cut messages are checked by their types, as upb does; without it, only their
-    outer wire format.
+    With `graph`, cut messages are checked as by upb, else only their wire format.
     """
     arrow_type = root_type(root, root_ids)
     builder = TableBuilder(graph)

@@ -1,7 +1,6 @@
-"""Lays out a mapped message as kernel tables: row spaces, slots, presence bits and output columns.
+"""Lays out a message as tables: row spaces, slots, presence bits, columns.
 
-The root, every repeated field and every map has a row space; singular messages share their parent's rows. Every
-singular field has a presence bit. A message that is always present has none, and its columns have no validity.
+The root and every list and map have a row space. Singular fields have a presence bit, unless always present.
 """
 
 from __future__ import annotations
@@ -41,15 +40,13 @@ BYTES_OPS = frozenset({OPS["STRING"], OPS["TEXT"], OPS["BYTES"]})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ColumnPlace:
-    """Where columns go: a row space, the output of their validity, and the message type they belong to."""
-
     space: int
     validity: int | None
     message: str
 
 
 class TableBuilder:
-    """Builds the tables of one program. Without a type graph, cut messages are checked as empty ones."""
+    """Builds a program. Without a type graph, cut messages are checked as empty."""
 
     def __init__(self, graph: TypeGraph | None) -> None:
         self._fields: list[FieldRow] = [NO_FIELD]
@@ -63,7 +60,7 @@ class TableBuilder:
         self._special: dict[str, int] = {}
 
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
-        """Lay out the struct of a key or value. The root's node is the first."""
+        """Lay out a key's or value's struct. The root's node is the first."""
         space = self._spaces[ROOT_SPACE]
         self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix", "form")}
         present = self._validity(ROOT_SPACE, self._special["row_bit"])
@@ -79,7 +76,6 @@ class TableBuilder:
         )
 
     def tables(self, *, keep_raw: bool) -> Tables:
-        """The finished tables."""
         self._checks.fill()
         form = form_of(self._fields)
         arrays = field_arrays(self._fields, self._nodes, self._spaces)
@@ -113,7 +109,7 @@ class TableBuilder:
         return self._output("BITS", space, bit, gate=bit)
 
     def _gate(self, place: _ColumnPlace) -> int:
-        # The columns of a message are empty in rows where the message is absent.
+        # The columns of a message are empty in rows without the message.
         return NONE if place.validity is None else self._outputs[place.validity].slot
 
     def _message(

@@ -1,6 +1,6 @@
-"""Rows of the kernel's tables while they are laid out, and the numpy arrays made of them.
+"""Rows of the kernel's tables, and their numpy arrays.
 
-Slots count from zero within their space; the arrays place them after the space's presence bits.
+Slots count from zero in their space; presence bits come before them in the arrays.
 """
 
 from __future__ import annotations
@@ -26,35 +26,27 @@ Array = npt.NDArray[Any]
 
 @dataclass(slots=True, kw_only=True)
 class SpaceRow:
-    """A row space: the position of its counts, and its number of slots and presence bits."""
-
     parent: int = NONE
     count_slot: int = NONE
     slots: int = 0
     bits: int = 0
 
     def slot(self) -> int:
-        """Add a slot, and return its index."""
         self.slots += 1
         return self.slots - 1
 
     def bit(self) -> int:
-        """Add a presence bit, and return its index."""
         self.bits += 1
         return self.bits - 1
 
     @property
     def head(self) -> int:
-        """The number of words that the presence bits take."""
         return -(-self.bits // WORD_BITS)
 
 
 @dataclass(slots=True, kw_only=True)
 class FieldRow:
-    """A field for the kernel: `home` is the row space of its message, `space` that of its list.
-
-    `late` is 0 for a field outside a oneof, else the oneof's index plus 1.
-    """
+    """`home` is the message's row space, `space` its list's. `late` is 0, or the oneof's index plus 1."""
 
     number: int
     op: int
@@ -75,10 +67,7 @@ class FieldRow:
 
 @dataclass(slots=True, kw_only=True)
 class NodeRow:
-    """A message: its fields are the `count` fields from `first` on.
-
-    A node without fields of its own may use those of the node `like`.
-    """
+    """A node without fields may use the fields of `like`."""
 
     home: int = NONE
     first: int = 0
@@ -91,10 +80,7 @@ class NodeRow:
 
 @dataclass(slots=True, kw_only=True)
 class OutputRow:
-    """An output column. `slot` is a presence bit if the kind is BITS.
-
-    The slot is empty in rows without the presence bit `gate`.
-    """
+    """`slot` is a presence bit for BITS. It is empty in rows without the bit `gate`."""
 
     kind: int
     space: int
@@ -105,8 +91,6 @@ class OutputRow:
 
 @dataclass(slots=True, kw_only=True)
 class MapRow:
-    """The position of a map field's keys."""
-
     space: int
     slot: int
     as_bytes: bool
@@ -114,7 +98,7 @@ class MapRow:
 
 @dataclass(slots=True, kw_only=True)
 class NativeRow:
-    """A well-known type with one column. `kind` is its node's flag; `presence` and `fits` are bits."""
+    """`kind` is the node's flag; `presence` and `fits` are bits."""
 
     space: int
     kind: int
@@ -141,7 +125,6 @@ MAP = np.dtype([(n, "i4") for n in ("space", "slot", "as_bytes")])
 def field_arrays(
     fields: Sequence[FieldRow], nodes: Sequence[NodeRow], spaces: Sequence[SpaceRow]
 ) -> Mapping[str, Array]:
-    """The arrays of fields, nodes and spaces, with the lookup from field number to field."""
     lookup: list[int] = []
     rows = []
     for node in nodes:
@@ -170,7 +153,6 @@ def field_arrays(
 def output_arrays(
     outputs: Sequence[OutputRow], maps: Sequence[MapRow], spaces: Sequence[SpaceRow]
 ) -> Mapping[str, Array]:
-    """The arrays of output columns and maps."""
     bits = tables.OUTPUTS["BITS"]
     slots = [row.slot if row.kind == bits else _placed(row.slot, row.space, spaces) for row in outputs]
     placed = [(row.kind, row.space, slot, row.extra, row.gate) for row, slot in zip(outputs, slots, strict=True)]
@@ -179,7 +161,6 @@ def output_arrays(
 
 
 def native_array(natives: Sequence[NativeRow], spaces: Sequence[SpaceRow]) -> Array:
-    """The array of well-known types with one column."""
     slots = ("slot", "nanos", "unknown")
     rows = [
         (

@@ -1,7 +1,7 @@
-"""The message types that a root message reaches, as plain values read from descriptors.
+"""The message types that a root reaches.
 
-Presence, packing, UTF-8 checks and closed enums are as resolved from the syntax or the edition's features. The
-fingerprint covers what bytes and columns depend on, not comments, file names or the release of protoc.
+Presence, packing, UTF-8 checks and closed enums follow syntax or features. The fingerprint covers what bytes and
+columns depend on.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
-    """A field as its type declares it. `message` is the full name of its message type, also if that is cut.
+    """A declared field. `message` is set also if it is cut.
 
-    `column` is the .proto's other name for the column. `extension` is an extension's full name. `native` and `decimal`
-    aren't declared but chosen (see `well_known`); a `native` field has no `message`.
+    `column` is another column name. `native` and `decimal` are chosen by `well_known`; a `native` field has no
+    `message`.
     """
 
     number: int
@@ -55,16 +55,15 @@ class FieldType:
 
     @property
     def column_name(self) -> str:
-        """The name that the column gets if it is free."""
+        """The column's name, if it is free."""
         return self.column or self.name
 
     @property
     def held_message(self) -> str | None:
-        """The message type of the field's values, or of its map's values."""
         return self.message if self.value is None else self.value.message
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on, as JSON values; without `native` and `decimal`, which count as options."""
+        """What bytes and columns depend on, without `native` and `decimal` (options)."""
         seldom = {"column": self.column, "extension": self.extension}
         return {
             **self.place(),
@@ -82,7 +81,6 @@ class FieldType:
         }
 
     def place(self) -> dict[str, Any]:
-        """The facts about the field's position and encoding on the wire."""
         return {
             "number": self.number,
             "kind": self.kind.name,
@@ -94,10 +92,9 @@ class FieldType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageType:
-    """A message type: its fields, including extensions, in ascending number.
+    """Fields, with extensions, ascend by number.
 
-    `excluded` are the fields without columns; their types aren't part of the graph. `empty`: the type declares neither
-    fields nor room for extensions.
+    `excluded` fields have no columns, and no types in the graph. `empty`: neither fields nor room for extensions.
     """
 
     full_name: str
@@ -107,7 +104,7 @@ class MessageType:
     empty: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on, as JSON values; for an excluded field only its `place`."""
+        """What bytes and columns depend on; of an excluded field its `place`."""
         excluded = {"excluded": [field.place() for field in self.excluded]} if self.excluded else {}
         return {
             "full_name": self.full_name,
@@ -119,8 +116,6 @@ class MessageType:
 
 @dataclass(frozen=True, kw_only=True)
 class TypeGraph:
-    """A root message type, and by full name all message types that it reaches."""
-
     root: str
     types: Mapping[str, MessageType]
 
@@ -139,10 +134,9 @@ class TypeGraph:
 
 
 def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
-    """Read a descriptor and every message type that it reaches.
+    """Read a message type and all types that it reaches.
 
-    The named extensions are fields of the messages they extend. Raises DescriptorError for a missing extension, for one
-    that extends no message of the graph, and for a bad column option.
+    Raises DescriptorError for a missing or foreign extension, and for a bad column option.
     """
     named = find_extensions(descriptor, extensions)
     types: dict[str, MessageType] = {}
@@ -160,7 +154,7 @@ def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGr
 
 @lru_cache(maxsize=64)
 def source_graph(source: SourceSchema) -> TypeGraph:
-    """The types of a schema. Raises DescriptorError if the schema lacks its message, an extension or an import."""
+    """Raise DescriptorError if the schema lacks its message, an extension or an import."""
     return type_graph(find_descriptor(source), source.extensions)
 
 

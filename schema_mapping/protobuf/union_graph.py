@@ -1,6 +1,6 @@
-"""Joins several message types to one graph: a root whose fields are the messages.
+"""Joins message types to one graph: a root whose fields are the messages.
 
-A step belongs to a message's full name. A table's ledger assigns it once, whatever the order of the messages.
+The ledger assigns a step per full name once.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from schema_mapping.protobuf.type_graph import UNION_ROOT, FieldType, MessageTyp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionGraph:
-    """The graph of several messages.
-
-    `keys` has, for each step, the type names that have another key in the graph.
-    """
+    """`keys` has, by step, the types with another key in the graph."""
 
     graph: TypeGraph
     keys: Mapping[int, Mapping[str, str]]
 
 
 def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[str]) -> dict[str, int]:
-    """The step of each message: the ledger's step for its full name, or else the next unused one."""
+    """Return the ledger's step of each message, or the next free one."""
     tops = ((entry.source_name, entry.path[0]) for entry in entries if entry.root == root and len(entry.path) == 1)
     assigned = {name: step for name, step in tops if isinstance(step, int) and step > MEMBER_STEP}
     fresh = count(max(assigned.values(), default=MEMBER_STEP) + 1)
@@ -35,10 +32,7 @@ def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[
 
 
 def unite(members: Mapping[int, TypeGraph]) -> UnionGraph:
-    """One graph of the members, by step.
-
-    If two members define a type of the same name differently, each keeps its definition.
-    """
+    """Members keep their definitions, also under equal names."""
     types: dict[str, MessageType] = {}
     keys: dict[int, dict[str, str]] = {}
     roots: dict[int, str] = {}
@@ -52,7 +46,7 @@ def unite(members: Mapping[int, TypeGraph]) -> UnionGraph:
 
 
 def _clashing(graph: TypeGraph, types: Mapping[str, MessageType]) -> set[str]:
-    """The graph's types that differ from `types` of the same name, in themselves or in a type they hold."""
+    """Return types that differ from types of the same name, or contain such a type."""
     clashing = {name for name, kind in graph.types.items() if types.get(name, kind) != kind}
     while more := {
         name

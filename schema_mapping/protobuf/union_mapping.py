@@ -1,6 +1,6 @@
-"""The compiled mapping of several message types: one struct for each type, and at most one of them set in a row.
+"""The compiled mapping of several message types: a struct per type, of which a row has at most one.
 
-The caller reads a value's type from the envelope and passes it to `decode`. The rest is as in `message_mapping`.
+The caller passes types, read from envelopes, to `decode`.
 """
 
 from __future__ import annotations
@@ -39,38 +39,34 @@ _SPECIALS = (names.PREFIX, names.RAW, names.ERR, names.FORM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionMember:
-    """One of the message types: its step in column paths, and its schema."""
-
     step: int
     schema: SourceSchema
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class UnionMapping(CompiledColumns):
-    """The columns of several message types, and the codec. `compile_union` makes one.
+    """The columns of several message types, and the codec; see `compile_union`.
 
-    `members` ascend by step, as do their structs in the rows.
+    `members` ascend by step, like their structs.
     """
 
     members: tuple[UnionMember, ...]
 
     @property
     def takes_dictionaries(self) -> bool:
-        """False: rows are sorted by their message first."""
+        """False: rows are first sorted by message."""
         return False
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The full names of the message types. `which` in `decode` gives indexes in this tuple."""
+        """Full names, to which `which` in `decode` gives indexes."""
         return tuple(member.schema.message for member in self.members)
 
     def schema(self, envelope: bytes | None) -> UnionSchema:  # noqa: ARG002 - see `UnionSchema.envelope`
-        """The schemas that the mapping was made from."""
         return UnionSchema(members=tuple(member.schema for member in self.members))
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
-        """The kernel's tables of each member, compiled once in a process."""
         from schema_mapping.protobuf.program import compile_program
 
         roots = [field.message for field in self.root.fields if field.message is not None]
@@ -80,11 +76,7 @@ class UnionMapping(CompiledColumns):
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """Decode values to rows of `arrow_type`; null and NOT_ONE values are null rows.
-
-        `which` gives the index of each value's type in `messages`; without it, KernelError is raised. The rest is as in
-        `MessageMapping.decode`.
-        """
+        """See ValueMapping. Raises KernelError also without `which`."""
         from schema_mapping.protobuf.decode import decode
 
         if which is None:
@@ -98,10 +90,7 @@ class UnionMapping(CompiledColumns):
         return self._join(decoded, len(values))
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Return the values that `rows` were decoded from, byte for byte.
-
-        Raises KernelError for rows of another type, and if a row without `__raw__` doesn't have exactly one message.
-        """
+        """Raise KernelError for rows of another type, and without `__raw__` for rows with other than one message."""
         from schema_mapping.protobuf.encode import encode
 
         if [field.name for field in rows.type] != [field.name for field in self.arrow_type]:
@@ -124,7 +113,6 @@ class UnionMapping(CompiledColumns):
         return result
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Show values as canonical Protobuf JSON, with the fields SHOWN_FIELDS. `rows` are their rows."""
         from schema_mapping.protobuf.json_values import shown_messages
 
         which: list[int | None] = [None] * len(rows)
@@ -134,7 +122,6 @@ class UnionMapping(CompiledColumns):
         return shown_messages(tuple(member.schema for member in self.members), values, rows, which)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object from which `union_from_json` makes an equal mapping."""
         return {
             "format": UNION_FORMAT,
             "messages": [{"step": member.step, **member.schema.to_json()} for member in self.members],
@@ -169,14 +156,12 @@ class UnionMapping(CompiledColumns):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberType:
-    """A message type while a mapping is compiled: its graph, and its schema reduced to the files it needs."""
-
     schema: SourceSchema
     graph: TypeGraph
 
     @classmethod
     def of_schema(cls, schema: SourceSchema) -> Self:
-        """The type of a schema. Raises DescriptorError if the schema can't be read."""
+        """Raise DescriptorError if the schema can't be read."""
         graph = source_graph(schema)
         return cls(schema=closure(find_descriptor(schema), schema.extensions), graph=graph)
 
@@ -184,7 +169,7 @@ class MemberType:
 def compile_union(
     members: Mapping[int, MemberType], *, ids: ColumnIds, keep_raw: bool, options: MappingOptions
 ) -> UnionMapping:
-    """The mapping of several message types, by step. Raises DescriptorError if the ids belong to other types."""
+    """Raise DescriptorError if the ids belong to other types. `members` are by step."""
     graph = unite({step: member.graph for step, member in members.items()}).graph
     native = with_native_columns(graph, options)
     root, root_ids = map_message(native, ids)
@@ -202,7 +187,6 @@ def compile_union(
 
 
 def union_from_json(data: Mapping[str, Any]) -> UnionMapping:
-    """Parse `to_json`."""
     members = tuple(
         UnionMember(step=member["step"], schema=SourceSchema.from_json(member)) for member in data["messages"]
     )
@@ -217,7 +201,6 @@ def _rebuild(members: tuple[UnionMember, ...], ids: ColumnIds, keep_raw: bool, o
 
 
 def _message_column(rows: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """A message's columns in decoded rows: null if a row has no message, or couldn't be decoded."""
     valid = rows.is_valid().to_numpy(zero_copy_only=False)
     good = valid & ~rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
     children = [rows.field(field.name) for field in kind]

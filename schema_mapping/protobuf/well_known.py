@@ -1,6 +1,6 @@
-"""Chooses the fields that get one scalar column instead of a struct: well-known types and unsigned 64-bit numbers.
+"""Chooses fields with one scalar column: well-known types and uint64.
 
-A message is well known if its facts equal the ones of `google/protobuf` under its name. A root stays a struct.
+A message is well known if its facts equal Google's. A root stays a struct.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _GENUINE: Final[tuple[Descriptor, ...]] = (
 
 
 def with_native_columns(graph: TypeGraph, options: MappingOptions) -> TypeGraph:
-    """The graph for columns: fields that get one scalar column are no longer messages."""
     if options.well_known_types == "struct" and options.uint64 == "long":
         return graph
     genuine_types = _known_in(graph) if options.well_known_types == "native" else {}
@@ -54,7 +53,7 @@ def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> 
 
 
 def _known_in(graph: TypeGraph) -> dict[str, WellKnown]:
-    """The well-known types in a graph, by name. The JSON types count only if all of them are genuine."""
+    """Return well-known types by name. JSON types count only if all are genuine."""
     genuine = _genuine_types()
     matching = {name for name, kind in graph.types.items() if genuine.get(name) == kind}
     family = {kind.value for kind in WellKnown if kind.is_json}

@@ -13,7 +13,6 @@ from tests.support.servers.stack import Stack
 
 
 def main(arguments: list[str]) -> int:
-    """Play, and print the summary."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--histories", type=int, default=50, help="histories in all, those that are kept included")
     parser.add_argument("--acts", type=int, default=30, help="acts of a history")

@@ -1,4 +1,4 @@
-"""The acts of a history: what is done, by which noise its details are drawn, and what goes wrong meanwhile."""
+"""The acts of a history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 
 class Verb(StrEnum):
-    """What is done: by the archiver, by another engine, or to the registry."""
+    """By the archiver, another engine, or on the registry."""
 
     ARCHIVE = "archive"
     COMPACT = "compact"
@@ -44,7 +44,7 @@ class Verb(StrEnum):
 
     @property
     def is_ours(self) -> bool:
-        """Whether the archiver does it, so that errors may befall it."""
+        """Whether the archiver does it: errors may be injected."""
         return not (self.value.startswith(("another", "lose")))
 
 
@@ -79,13 +79,13 @@ _WEIGHTS: Final = {
     Verb.ADD_ROWS: 1,
 }
 _LAST: Final = {Verb.REBUILD_BARE: 2, Verb.UPGRADE: 1, Verb.ARCHIVE: 3}
-"""What the last acts are drawn from: after these not all can be told of a table."""
+"""The last acts are drawn from these: after them a table's state is partly unknown."""
 FAULT_EVERY: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """An act. `noise` draws its details; `is_faulty` says that an error is injected, and that it is done again."""
+    """`noise` draws its details; `is_faulty`: an error is injected, and the act repeated."""
 
     verb: Verb
     noise: int
@@ -95,7 +95,6 @@ class Act:
         return f"{self.verb}{' (with an error)' if self.is_faulty else ''} #{self.noise}"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, to play it again."""
         return {"verb": self.verb.name, "noise": self.noise, "is_faulty": self.is_faulty}
 
     @classmethod
@@ -105,7 +104,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A history before it is played: its topic's shape, and its acts in order."""
+    """A topic's shape, and its acts in order."""
 
     partitions: int
     is_decoded: bool
@@ -116,7 +115,6 @@ class Plan:
 
     @classmethod
     def draw(cls, seed: int, number: int, acts: int) -> Plan:
-        """The history of a seed with this number."""
         noise = Random(f"{seed}/{number}")
         shape = {
             "partitions": noise.choice((1, 2, 2, 3)),

@@ -1,4 +1,4 @@
-"""The archiver's commands on one topic, with tasks in threads of this process."""
+"""The archiver's commands on one topic, with tasks in threads."""
 
 from __future__ import annotations
 
@@ -39,14 +39,12 @@ LATER = 9 * 86_400.0
 
 
 def later() -> float:
-    """A clock of a run that begins days after everything else."""
+    """A clock days ahead."""
     return time.time() + LATER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
-    """Runs commands with the configuration at `path`."""
-
     path: Path
     topic: str
 
@@ -71,7 +69,7 @@ class Commands:
         return done
 
     def erase(self, where: str | None) -> EraseReport:
-        """Erase the records that a condition holds for; without one finish the erasures that are open."""
+        """Erase matching records; without `where` finish open erasures."""
         condition = None if where is None else Where.parse(where)
         return Erase(self.config, self.topic, condition, engine=InlineEngine(), clock=later).run()
 
@@ -91,7 +89,6 @@ class Commands:
         return done
 
     def sum_up(self) -> Any:
-        """Sum up the journal, young entries too."""
         with TableCatalog(self.config.catalog) as catalog:
             table = catalog.adopt(self.config.topic(self.topic).table, topic=self.topic)
         assert table is not None
@@ -110,5 +107,5 @@ class Commands:
         return done
 
     def without_registry(self, stack: Stack, *, with_journal: bool) -> Commands:
-        """The same with an empty database, and with an empty journal if the journal is lost, too."""
+        """Return commands with an empty database, and without `with_journal` an empty journal."""
         return replace(self, path=without_registry(stack, self.path, with_journal=with_journal))

@@ -1,6 +1,6 @@
-"""Data files as DuckDB writes them, with the field ids of Iceberg.
+"""Data files written by DuckDB, with Iceberg's field ids.
 
-They have no dictionaries: in a dictionary DuckDB 1.5 takes 0.0 and -0.0 for one value, so rows would change.
+Without dictionaries, in which DuckDB 1.5 confuses 0.0 and -0.0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def written_by_duckdb(rows: pa.Table) -> bytes:
-    """The bytes of a file with these rows, in their order."""
+    """Return a file of these rows, in their order."""
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         path = Path(folder) / "made.parquet"
         connection.execute("SET TimeZone = 'UTC'")
@@ -29,7 +29,6 @@ def written_by_duckdb(rows: pa.Table) -> bytes:
 
 
 def _ids(field: pa.Field) -> str:
-    """The field ids of a column and its children, as COPY takes them."""
     kind, children = field.type, dict[str, pa.Field]()
     if pa.types.is_struct(kind):
         children = {child.name: child for child in kind}

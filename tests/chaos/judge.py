@@ -1,4 +1,4 @@
-"""What has to be true after each act: of the table's rows, of a replay, and of the verdict of `archiver verify`."""
+"""What must hold after each act: rows, replay, and verdict of `archiver verify`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ADVICE: Final = re.compile(r"remove (them|these|it)\b|take (them|these|rows|it)
 
 
 class Violation(Exception):
-    """A history isn't what the model says."""
+    """A history contradicts the model."""
 
 
 def judge(scene: Scene, model: Model) -> None:
-    """Check table, replay, both books of the registry, and verdict. Raises Violation."""
+    """Check table, replay, registry and verdict. Raises Violation."""
     judge_rows(scene.other.files(), model)
     judge_replay(scene, model)
     judge_books(differences_of_books(scene.commands.path, scene.topic))
@@ -34,7 +34,6 @@ def judge(scene: Scene, model: Model) -> None:
 
 
 def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
-    """The table has each row that the model has once, and no other."""
     rows = Counter(place for file in files for place in places_of(file.live))
     if doubled := sorted(place for place, count in rows.items() if count > 1):
         raise Violation(f"rows are in the table more than once: {_named(doubled)}")
@@ -45,9 +44,9 @@ def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
 
 
 def judge_replay(scene: Scene, model: Model) -> None:
-    """A replay gives Kafka's records, byte for byte, that the model says are there.
+    """A replay gives the model's records, byte for byte.
 
-    A table that was set back isn't replayed: the error says which offsets it lacks.
+    After a rollback the error must name the missing offsets.
     """
     try:
         replayed = from_archive(scene.commands.path, scene.topic, scene.plan.partitions)
@@ -67,13 +66,13 @@ def judge_replay(scene: Scene, model: Model) -> None:
 
 
 def judge_books(differences: Sequence[str]) -> None:
-    """Account and files say the same, also if other engines took rows out."""
+    """The registry's account and files agree."""
     if differences:
         raise Violation(f"the books of the registry differ, the account's first: {'; '.join(differences[:_SHOWN])}")
 
 
 def judge_verdict(said: Said, model: Model) -> None:
-    """`verify` reports what is missing, by its number and partition, and nothing else; it gives no wrong advice."""
+    """`verify` reports exactly what is missing, without wrong advice."""
     if said.report is None:
         raise Violation(f"verify fails: {said}")
     report: TopicReport = said.report
@@ -104,7 +103,7 @@ def _judge_right(report: TopicReport, faults: Sequence[str], model: Model) -> No
 
 
 def judge_advice(texts: Iterable[str]) -> None:
-    """No text advises to remove rows or to accept a loss: no engine added any, and Kafka has all records."""
+    """No text advises to remove rows or to accept a loss: Kafka has all records."""
     for text in texts:
         if _ADVICE.search(text):
             raise Violation(f"wrong advice: {text}")

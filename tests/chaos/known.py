@@ -1,7 +1,6 @@
-"""Open findings that histories run into, each by the words that give it away. A history ends where it meets one.
+"""Open findings, which end a history.
 
-Each marks a scenario of `test_other_engines.py` as failing, strictly: the cure of a finding removes that mark, and with
-it the finding from here.
+Each marks a scenario of `test_other_engines.py` as a strict failure; its fix removes both.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`text` is a pattern of violations, `verbs` are the acts that end with one, None for all of them.
+    """`text` is a pattern of violations, `verbs` the acts with it (None: all).
 
-    `is_bare` says that it shows only once registry and journal were lost together.
+    `is_bare`: only after both registry and journal were lost.
     """
 
     subject: str
@@ -24,7 +23,6 @@ class Finding:
     is_bare: bool = False
 
     def shows_in(self, verb: str, text: str, *, is_bare: bool) -> bool:
-        """Whether this violation of an act is the finding."""
         fits = is_bare or not self.is_bare
         return fits and (self.verbs is None or verb in self.verbs) and re.search(self.text, text) is not None
 
@@ -33,5 +31,4 @@ FINDINGS: Final[tuple[Finding, ...]] = ()
 
 
 def finding_in(verb: str, text: str, *, is_bare: bool) -> Finding | None:
-    """The finding that a violation shows."""
     return next((each for each in FINDINGS if each.shows_in(verb, text, is_bare=is_bare)), None)

@@ -1,7 +1,4 @@
-"""What a table has to hold: Kafka's records by partition and offset, and what became of each.
-
-It shares no code with the archiver.
-"""
+"""The expected table: Kafka's records by offset, and their state. Shares no code with the archiver."""
 
 from __future__ import annotations
 
@@ -25,10 +22,9 @@ class RecordState(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Model:
-    """The records that Kafka has, the state of those that are archived, and the contents of snapshots.
+    """Kafka's records, archived states, and snapshots.
 
-    `is_set_back` says that another engine set the table back, and that nothing has brought its rows back yet.
-    `knows_all` is false once registry and journal were lost together: why records are gone may be unknown then.
+    `is_set_back`: another engine set the table back. `knows_all` is false after registry and journal were lost.
     """
 
     kafka: dict[Place, Any] = field(default_factory=dict)
@@ -40,7 +36,6 @@ class Model:
     knows_all: bool = True
 
     def of(self, *states: RecordState) -> list[Place]:
-        """The places of the records in these states, in order."""
         return sorted(place for place, state in self.states.items() if state in states)
 
     @property
@@ -53,12 +48,10 @@ class Model:
 
     @property
     def is_intact(self) -> bool:
-        """Whether other engines left every archived record as it was."""
         return not (self.missing or self.alien or self.is_set_back)
 
     @property
     def waiting(self) -> list[Place]:
-        """Kafka's records that aren't archived yet."""
         return sorted(self.kafka.keys() - self.states.keys())
 
     @property
@@ -66,25 +59,22 @@ class Model:
         return sorted({partition for partition, _ in self.kafka})
 
     def end(self, partition: int) -> int:
-        """The offset after the last archived record of a partition."""
         return max((offset + 1 for each, offset in self.states if each == partition), default=0)
 
     def put(self, places: Iterable[Place], state: RecordState) -> None:
         self.states.update(dict.fromkeys(places, state))
 
     def deleted(self, places: Iterable[Place]) -> None:
-        """Another engine deleted records."""
         self.put((place for place in places if self.states[place] is RecordState.LIVE), RecordState.DELETED)
 
     def retired(self, first_offsets: Mapping[int, int]) -> None:
-        """Partitions begin at these offsets now."""
         self.first_offsets |= first_offsets
         gone = (RecordState.LIVE, RecordState.DELETED)
         below = [place for place in self.of(*gone) if place[1] < self.first_offsets.get(place[0], 0)]
         self.put(below, RecordState.RETIRED)
 
     def set_to(self, content: frozenset[Place]) -> None:
-        """The table has the content of a snapshot again."""
+        """Restore a snapshot's content."""
         lost = [place for place in self.live if place not in content]
         self.put([place for place in self.missing if place in content], RecordState.LIVE)
         self.deleted(lost)

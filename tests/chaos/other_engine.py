@@ -1,4 +1,4 @@
-"""Another engine at work on a table: it reads, deletes and rewrites rows with pyiceberg, pyarrow and DuckDB alone."""
+"""Another engine on a table, by pyiceberg, pyarrow and DuckDB alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Cut: TypeAlias = Callable[[pa.Table], Iterable[pa.Table]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveFile:
-    """A data file, all its rows, and the positions of those that no delete file has."""
+    """`alive` are the positions of rows without deletes."""
 
     data: DataFile
     rows: pa.Table
@@ -38,7 +38,6 @@ class LiveFile:
 
     @property
     def live(self) -> pa.Table:
-        """The rows that a reader sees."""
         return self.rows.take(pa.array(self.alive, pa.int64()))
 
     @property
@@ -47,7 +46,6 @@ class LiveFile:
 
 
 def places_of(rows: pa.Table) -> list[Place]:
-    """Partition and offset of each row."""
     kafka = rows.column("kafka")
     return list(
         zip(pc.struct_field(kafka, "partition").to_pylist(), pc.struct_field(kafka, "offset").to_pylist(), strict=True)
@@ -55,7 +53,7 @@ def places_of(rows: pa.Table) -> list[Place]:
 
 
 class OtherEngine:
-    """Works on the table that `load` loads. It knows nothing of the archiver and keeps no footer of it."""
+    """Works without knowledge of the archiver, and keeps no footers."""
 
     def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, by_duckdb: bool = False) -> None:
         self._load = load
@@ -66,22 +64,20 @@ class OtherEngine:
 
     @property
     def table(self) -> Table:
-        """The table as it is now."""
         return self._load()
 
     def files(self) -> list[LiveFile]:
-        """The data files of the current snapshot, with what delete files leave of them."""
         return live_files(self._load())
 
     def delete_copied(self, places: Iterable[Place], *, branch: str = "main") -> None:
-        """DELETE, copy-on-write: files with such rows are written again without them."""
+        """DELETE, copy-on-write."""
         gone = frozenset(places)
         table = self._load()
         old = [file for file in live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
         self._replace(table, old, [_without(file.live, gone) for file in old], branch=branch)
 
     def add_rows(self, places: Sequence[Place]) -> None:
-        """INSERT: copies of a row, with these partitions and offsets."""
+        """INSERT copies of a row at these places."""
         table = self._load()
         like = next(file.live for file in live_files(table) if file.live.num_rows).slice(0, 1)
         row = like.to_pylist()[0]
@@ -92,7 +88,7 @@ class OtherEngine:
             producer.append_data_file(data)
 
     def delete_positions(self, places: Iterable[Place], *, granular: bool = True) -> None:
-        """DELETE, merge-on-read: position delete files, one for each data file or one for each table partition."""
+        """DELETE, merge-on-read: position delete files per data file or table partition."""
         gone = frozenset(places)
         table = self._load()
         groups: dict[tuple[Any, ...], list[tuple[DataFile, int]]] = {}
@@ -113,7 +109,7 @@ class OtherEngine:
         _add_deletes(table, files)
 
     def delete_equal(self, places: Iterable[Place]) -> None:
-        """DELETE, merge-on-read: equality delete files by Kafka partition and offset, as streaming writers do."""
+        """DELETE, merge-on-read: equality delete files, as streaming writers do."""
         gone = frozenset(places)
         table = self._load()
         ids = [table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")]
@@ -129,7 +125,7 @@ class OtherEngine:
         _add_deletes(table, files)
 
     def rewrite(self, cut: Cut = lambda rows: (rows,), *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
-        """What `rewrite_data_files` does: the rows of the chosen files in new ones, by the table's current spec."""
+        """`rewrite_data_files` on chosen files, by the current spec."""
         table = self._load()
         old = [file for file in live_files(table) if chosen(file)]
         if old:
@@ -137,7 +133,7 @@ class OtherEngine:
             self._replace(table, old, [part for group in _by_partition(table, rows) for part in cut(group)])
 
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
-        """DELETE by metadata alone: these files leave the table."""
+        """DELETE of whole files, by metadata alone."""
         table = self._load()
         self._replace(table, [file for file in live_files(table) if chosen(file)], [])
 
@@ -194,7 +190,6 @@ _POSITION_DELETES = pa.schema(
 
 
 def live_files(table: Table, branch: str = "main") -> list[LiveFile]:
-    """The data files of a branch with what its delete files leave of them."""
     snapshot = table.snapshot_by_name(branch)
     if snapshot is None:
         return []
@@ -251,7 +246,6 @@ def _without(rows: pa.Table, gone: frozenset[Place]) -> pa.Table:
 
 
 def _by_partition(table: Table, rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows of each partition by the table's current spec."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, row in enumerate(rows.to_pylist()):
         groups.setdefault(partition_of(table.schema(), table.spec(), row), []).append(number)
@@ -289,7 +283,7 @@ def _described(table: Table, path: str, footer: Any, partition: Record, bounds: 
 
 
 def _bounds(table: Table, rows: pa.Table) -> dict[int, Bounds]:
-    """The least and the greatest value of the columns of `kafka` that have any, as the specification has them."""
+    """Return the bounds of columns of `kafka`, in Iceberg's encoding."""
     bounds = {}
     for name in ("partition", "offset", "event_timestamp", "ingest_timestamp", "batch_start"):
         column = pc.struct_field(rows["kafka"].combine_chunks(), name)

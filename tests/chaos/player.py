@@ -1,4 +1,4 @@
-"""Plays a history: does each act to the table and to the model, and judges after each."""
+"""Plays a history on table and model, and judges after each act."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_DELETED: Final = 12
 
 
 class HistoryPlayer:
-    """Plays the acts of one history. `notes` has a line for what each did and said."""
+    """Plays one history. `notes` has a line per act."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
@@ -30,7 +30,7 @@ class HistoryPlayer:
         self.is_over = False
 
     def play(self, act: Act) -> None:
-        """Do an act, and judge. Raises Violation."""
+        """Raise Violation."""
         self.notes.append(str(act))
         noise = Random(act.noise)
         if not self.model.states and act.verb is not Verb.ARCHIVE:
@@ -46,7 +46,7 @@ class HistoryPlayer:
             raise Violation(f"an error that no command should end with: {type(error).__name__}: {error}") from error
 
     def ours(self, act: Act, command: Callable[[Commands], Any], *, leaving: Iterable[Place] = ()) -> Said:
-        """Run a command, before that with an error if the act has one. `leaving` are the rows that may leave then."""
+        """Run a command, first with an act's error. `leaving` are rows that may go."""
         if act.is_faulty:
             with self.scene.error(act.verb, Random(act.noise + 1)) as (commands, error):
                 said = said_by(lambda: command(commands))
@@ -203,7 +203,6 @@ class HistoryPlayer:
             raise Violation(f"the registry can't be rebuilt: {said}")
 
     def _take_new(self) -> None:
-        """What was staged may be in the table now."""
         self.model.put(set(self._rows()) & set(self.model.waiting), RecordState.LIVE)
 
     # What another engine does
@@ -262,7 +261,7 @@ class HistoryPlayer:
             self._set_main(newest.snapshot_id)
 
     def _known_snapshots(self) -> list[int]:
-        """The snapshots that the table still has, and whose rows were neither erased nor retired since."""
+        """Return remaining snapshots without erased or retired rows."""
         standing = {each.snapshot_id for each in self.scene.table().metadata.snapshots}
         allowed = {*self.model.live, *self.model.missing}
         return [each for each, places in self.model.snapshots.items() if each in standing and places <= allowed]
@@ -310,7 +309,7 @@ class HistoryPlayer:
             update.rename_column(("val", name), f"{name}_renamed")
 
     def add_rows(self, act: Act, noise: Random) -> None:
-        """Rows with offsets that no log has: `verify` reports them, and no command takes them for archived ones."""
+        """Rows outside every log: `verify` reports them, and no command takes them for archived."""
         partition = noise.choice(self.model.partitions)
         places = [(partition, self.model.end(partition) + 1_000 + each) for each in range(3)]
         self.scene.other.add_rows(places)
@@ -321,7 +320,7 @@ class HistoryPlayer:
         self.model.alien = frozenset()
 
     def upgrade(self, act: Act, noise: Random) -> None:
-        """Commands that write refuse the table, and what is in it can still be read."""
+        """Writing commands refuse the table; reading ones don't."""
         self.scene.upgrade()
         for name, command in (("archive", Commands.archive), ("compact", Commands.compact)):
             said = said_by(lambda command=command: command(self.scene.commands))

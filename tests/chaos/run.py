@@ -1,4 +1,4 @@
-"""Histories of one seed, played one after the other, and what came of each."""
+"""Plays the histories of a seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRONG = "wrong"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryResult:
-    """What came of a history. `ended` is `right`, `wrong`, or the subject of the open finding that it met."""
+    """`ended` is `right`, `wrong`, or an open finding's subject."""
 
     number: int
     plan: Plan
@@ -36,7 +36,6 @@ class HistoryResult:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         told = {"violation": self.violation, "notes": list(self.notes)} if self.violation else {}
         return {
             "number": self.number,
@@ -56,7 +55,6 @@ class HistoryResults(Results):
     """The results of histories of one seed in a file."""
 
     def totals(self) -> dict[str, Any]:
-        """Sums over all histories."""
         return {
             "histories": len(self.rounds),
             "acts": sum(one["acts"] for one in self.rounds),
@@ -65,14 +63,13 @@ class HistoryResults(Results):
         }
 
     def table(self) -> str:
-        """How many histories ended how, in Markdown."""
         ends = Counter(one["ended"] for one in self.rounds)
         rows = [f"| {end} | {count} |" for end, count in ends.most_common()]
         return "\n".join(["| ended | histories |", "|---|---:|", *rows])
 
 
 def play(where: Ground, plan: Plan, *, number: int = 0) -> HistoryResult:
-    """Play a history to its end, or to its first violation."""
+    """Play to the end or the first violation."""
     started = time.monotonic()
     player = HistoryPlayer(Scene(where, plan))
     ended, violation, done = RIGHT, "", 0
@@ -100,7 +97,7 @@ def play(where: Ground, plan: Plan, *, number: int = 0) -> HistoryResult:
 
 
 def shrink(where: Ground, result: HistoryResult, *, seconds: float) -> HistoryResult:
-    """A shorter history with the same violation, as short as these seconds allow."""
+    """Return a shorter history with the same violation, within these seconds."""
     deadline = time.monotonic() + seconds
     acts = list(result.plan.acts[: result.acts + 1])
     least = replace(result, plan=replace(result.plan, acts=tuple(acts)))
@@ -119,7 +116,7 @@ def shrink(where: Ground, result: HistoryResult, *, seconds: float) -> HistoryRe
 
 
 def _kind(result: HistoryResult) -> tuple[str, str]:
-    """What makes two violations the same: how they ended, and the words before any detail."""
+    """Return what makes two violations the same."""
     return result.ended, "".join(each for each in result.violation[:60] if not each.isdigit())
 
 
@@ -133,7 +130,6 @@ def chaos(
     numbers: Iterable[int] | None = None,
     shrink_seconds: float = 0.0,
 ) -> None:
-    """Play histories until the results have this many."""
     with ground(stack) as where:
         for number in numbers or range(len(results.rounds), histories):
             result = play(where, Plan.draw(results.seed, number, acts), number=number)
@@ -146,5 +142,4 @@ def chaos(
 
 
 def script(plan: Plan, acts: Sequence[Act]) -> str:
-    """A plan as a test may have it."""
     return f"{replace(plan, acts=())!r}\n" + "\n".join(f"  {act!r}" for act in acts)

@@ -1,4 +1,4 @@
-"""What a command said: whether it succeeded, and every text that an operator reads of it."""
+"""What a command reported: success, and all texts for operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Said:
 
 
 def said_by(command: Callable[[], Any]) -> Said:
-    """Run a command. Raises what isn't an error of the archiver's own."""
+    """Raise what isn't one of the archiver's errors."""
     try:
         report = command()
     except ContextError as error:

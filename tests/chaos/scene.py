@@ -1,4 +1,4 @@
-"""A history's topic, its archive, and the ways to act on it: commands, another engine, producers, injected errors."""
+"""A history's topic and archive, with commands, another engine, producers, and injected errors."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ _OBJECTS: Final = (ObjectFault.ERROR_500, ObjectFault.DENIED, ObjectFault.CUT_UP
 
 
 class Scene:
-    """One topic. `commands` work on it, `other` is another engine on its table."""
-
     def __init__(self, ground: Ground, plan: Plan) -> None:
         self.ground = ground
         self.stack: Stack = ground.stack
@@ -66,17 +64,15 @@ class Scene:
         self._produced = 0
 
     def table(self) -> Table:
-        """The topic's table, by the catalog itself."""
         return self.stack.catalog().load_table(self.commands.config.topic(self.topic).table)
 
     @property
     def first_offsets(self) -> dict[int, int]:
-        """Where partitions begin, by the table's property."""
         text = self.table().properties.get("archiver.first-offsets", "{}")
         return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
 
     def produce(self, noise: Random) -> list[Seen]:
-        """Add records, sometimes an aborted transaction, and read all of Kafka again."""
+        """Add records, some aborted, and read Kafka again."""
         count = noise.randrange(8, 40)
         messages = [self._message(noise, self._produced + each) for each in range(count)]
         self._produced += count
@@ -97,30 +93,27 @@ class Scene:
         }
 
     def lose_registry(self, *, with_journal: bool) -> None:
-        """An empty database takes the registry's place, and an empty journal the journal's if that is lost too."""
+        """Replace the database, and the journal too without `with_journal`."""
         self.commands = self.commands.without_registry(self.stack, with_journal=with_journal)
 
     def change_terms(self, noise: Random) -> None:
-        """Configure another partitioning."""
         terms = noise.choice(_TERMS)
         text = re.sub(r'"partition_by" = .*', f'"partition_by" = {json.dumps(terms)}', self.commands.path.read_text())
         self.commands.path.write_text(text)
 
     def set_main(self, snapshot_id: int) -> None:
-        """What `set_current_snapshot` asks of a catalog."""
         table = self.table()
         update = SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id})
         self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
     def upgrade(self) -> None:
-        """What `SET TBLPROPERTIES ('format-version' = '3')` asks of a catalog."""
         table = self.table()
         update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
         self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
     @contextmanager
     def error(self, verb: Verb, noise: Random) -> Iterator[tuple[Commands, str]]:
-        """Commands that an error befalls, and what it is."""
+        """Yield commands with an injected error, and its description."""
         match noise.choice(("point", "answer", "store")):
             case "point":
                 point = noise.choice(_POINTS.get(verb, _COMMITTING))

@@ -1,6 +1,6 @@
-"""What maintenance has to do after other engines changed the files of a table.
+"""Maintenance after other engines changed a table's files.
 
-Every record is Kafka's, nothing was lost: each command has to do its work, and none may advise otherwise.
+Nothing was lost: each command must work, and none may advise otherwise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EACH = 20
 
 
 class Archived:
-    """A topic archived in two commits, and another engine on its table."""
+    """A topic archived in two commits, and another engine."""
 
     def __init__(self, stack: Stack, *, partitions: int = 1, **settings: Any) -> None:
         self.stack = stack
@@ -44,14 +44,13 @@ class Archived:
             assert self.commands.archive().succeeded
 
     def produce(self) -> None:
-        """Add some records to each partition of the topic."""
         first = self._turns * EACH * self.partitions
         self._turns += 1
         records = numbered(range(first, first + EACH * self.partitions), self.partitions, timestamp=START)
         self.stack.produce(self.topic, *({**record, "key": b"k" + record["value"]} for record in records))
 
     def check(self, *gone: Place) -> None:
-        """A replay gives Kafka's records without these, nothing else is wrong, and a refill has nothing to do."""
+        """Check a replay without `gone`; a refill finds nothing."""
         assert self.replayed() == self.records(gone)
         assert self.commands.refill().mended == ()
         report = self.commands.verify()
@@ -61,7 +60,6 @@ class Archived:
         return from_archive(self.commands.path, self.topic, self.partitions)
 
     def records(self, gone: Iterable[Place] = ()) -> list[Seen]:
-        """Kafka's records without these."""
         left = set(gone)
         return [
             record
@@ -70,7 +68,7 @@ class Archived:
         ]
 
     def mixed(self) -> None:
-        """Another engine puts all Kafka partitions into one file, and an erasure of ours writes that file again."""
+        """Another engine joins partitions in one file, and an erasure rewrites it."""
         self.other.rewrite()
         assert self.commands.erase("partition = 0 and offset = 1").succeeded
         self.check((0, 1))
@@ -78,7 +76,6 @@ class Archived:
         assert len({partition for partition, _ in places_of(file.rows)}) == self.partitions
 
     def lose_registry(self, *, with_journal: bool) -> None:
-        """Go on with an empty database."""
         self.commands = self.commands.without_registry(self.stack, with_journal=with_journal)
 
 

@@ -1,4 +1,4 @@
-"""Archives once in a process of its own, to be killed: `python -m tests.fault.archive_process CONFIG`, by Spark."""
+"""Archives once in a process, to be killed: `python -m tests.fault.archive_process CONFIG`, by Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.engine.inline_engine import InlineEngine
 
 
 def archive(path: str, engine: Engine) -> int:
-    """Archive what there is, and say how many records that was; 0 if all went well, else 1 and what went wrong."""
+    """Print the number of records; return 0, or 1 after an error."""
     with stop_on_signals() as stop:
         report = ArchiveJob(load_config(path), engine=engine).run_once(stop)
     for topic in report.topics:
@@ -23,7 +23,6 @@ def archive(path: str, engine: Engine) -> int:
 
 
 def archive_inline(path: str) -> int:
-    """The same without Spark."""
     return archive(path, InlineEngine())
 
 

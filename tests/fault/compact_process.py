@@ -1,4 +1,4 @@
-"""Compacts once, in a process of its own, to be killed."""
+"""Compacts once, in a process, to be killed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from tests.support.engine.inline_engine import InlineEngine
 
 
 def compact(path: str) -> int:
-    """Compact every topic, and say how many files that took; 0 if all went well, else 1."""
     return _run(path, Wish(min_files=2))
 
 
 def move(path: str) -> int:
-    """The same, and files of older partition specs move to the current one."""
     return _run(path, Wish(min_files=2, repartition=True))
 
 

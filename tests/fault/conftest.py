@@ -1,4 +1,4 @@
-"""The registry without its lease, which saves double work and which correctness must never rest on."""
+"""The registry without its lease, on which correctness must not rest."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from catalog.registry.leases import Leases
 
 @pytest.fixture
 def without_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every archiver is granted every topic."""
-
     def take(leases: Leases, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
         return ()
 

@@ -1,4 +1,4 @@
-"""Reprocesses once, in a process of its own, to be killed."""
+"""Reprocesses once, in a process, to be killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.support.engine.inline_engine import InlineEngine
 
 
 def reprocess(path: str, topic: str) -> int:
-    """Reprocess the topic, and say how many records that mended; 0 if all went well, else 1."""
     report = Reprocess(load_config(path), topic, engine=InlineEngine()).run()
     sys.stdout.write(f"{sum(report.mended.values())}\n")
     return 0 if report.succeeded else 1

@@ -1,4 +1,4 @@
-"""Sums up a journal once, in a process of its own, to be killed."""
+"""Sums up a journal once, in a process, to be killed."""
 
 from __future__ import annotations
 
@@ -7,5 +7,4 @@ from archiver.upkeep.journal_upkeep import SumJournals
 
 
 def sum_journal(path: str, topic: str) -> int:
-    """Sum up all of the topic's journal, however young; 0 if all went well, else 1."""
     return 0 if SumJournals(config=load_config(path), topics=(topic,), older_than=0.0).run(lambda _: None) else 1

@@ -1,4 +1,4 @@
-"""`archiver compact` killed at every step: the archive gives the same records before, between and after."""
+"""`archiver compact` killed at every step: the records stay the same."""
 
 from __future__ import annotations
 
@@ -79,13 +79,11 @@ def test_files_that_move_to_other_partitions_are_there_once_after_a_kill(
 
 
 def registered(config: Path) -> set[str]:
-    """The files that the registry holds to be in the table."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         found = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
     return {path for (path,) in found}
 
 
 def in_table(stack: Stack, config: Path, topic: str) -> set[str]:
-    """The files that are."""
     table = stack.catalog().load_table(load_config(config).topic(topic).table)
     return set(table.inspect.data_files().column("file_path").to_pylist())

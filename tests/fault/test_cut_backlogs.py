@@ -1,4 +1,4 @@
-"""One partition's backlog cut into parallel tasks: whatever fails in between, each record is there once."""
+"""A backlog in parallel tasks that fail: each record is archived once."""
 
 from __future__ import annotations
 
@@ -31,15 +31,12 @@ RECORDS = 3_000
 
 
 def produce(stack: Stack, topic: str, *, seed: int = 1, count: int = RECORDS) -> None:
-    """About 400 KB in batches of seven."""
     noise = Random(seed)
     messages = [{"key": b"%d" % number, "value": noise.randbytes(noise.randrange(250))} for number in range(count)]
     stack.produce(topic, *messages, batch_num_messages=7)
 
 
 class Plans:
-    """Remembers the ranges of each wave."""
-
     def __init__(self) -> None:
         self.waves: list[list[PlannedRange]] = []
 

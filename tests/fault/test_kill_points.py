@@ -1,4 +1,4 @@
-"""Whatever step a job is killed at, the next run ends with every record in the table, each exactly once."""
+"""A job killed at any step: the next run ends with every record exactly once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants without servers: each patch fits the code as it is, and names what has to see it."""
+"""Each mutant's patch fits the code and names its rounds and tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orphans collected without any grace while archivers work, die and repair: what is referred to is never missed."""
+"""Orphans collected without grace beside archivers: nothing referenced is removed."""
 
 from __future__ import annotations
 

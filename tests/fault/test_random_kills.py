@@ -1,4 +1,4 @@
-"""`archiver archive` as an operator runs it, killed at moments nobody chose: every offset is there once."""
+"""`archiver archive` as operators run it, killed at random: every offset is there once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def test_kills_at_random_moments_leave_each_offset_once(stack: Stack, kills: int
         stack.produce(topic, *messages(noise))
         started = time.monotonic()
         if ends_within(config, noise.uniform(0, usual)):
-            usual = time.monotonic() - started  # the first run made the table, and others may have slowed it down
+            usual = (
+                time.monotonic() - started
+            )  # the first run made the table, and other processes may have slowed it down
         else:
             killed += 1
     assert killed, f"no run lived long enough to be killed (ARCHIVER_KILL_SEED={seed})"
@@ -49,7 +51,6 @@ def test_kills_at_random_moments_leave_each_offset_once(stack: Stack, kills: int
 
 
 def timed_run(stack: Stack, topic: str, config: Path, noise: random.Random) -> float:
-    """Seconds of a run that nobody disturbs."""
     stack.produce(topic, *messages(noise))
     started = time.monotonic()
     run_to_the_end(config)
@@ -69,7 +70,6 @@ def run_to_the_end(config: Path) -> None:
 
 
 def ends_within(config: Path, seconds: float) -> bool:
-    """Whether a run ends by itself in so long; if not, it is killed."""
     with subprocess.Popen(command(config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             process.wait(seconds)

@@ -1,4 +1,4 @@
-"""`archiver reprocess` killed at every step: the archive gives the same records before, between and after."""
+"""`archiver reprocess` killed at every step: the records stay the same."""
 
 from __future__ import annotations
 
@@ -47,13 +47,11 @@ def test_a_kill_at_any_step_changes_no_record(stack: Stack, tmp_path: Path) -> N
 
 
 def registered(config: Path) -> set[str]:
-    """The files that the registry holds to be in the table."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         found = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
     return {path for (path,) in found}
 
 
 def in_table(stack: Stack, config: Path, topic: str) -> set[str]:
-    """The files that are."""
     table = stack.catalog().load_table(load_config(config).topic(topic).table)
     return set(table.inspect.data_files().column("file_path").to_pylist())

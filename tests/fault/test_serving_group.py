@@ -1,4 +1,4 @@
-"""What is seen of a group while it runs: who has what, and who is stuck."""
+"""A running group: assignments, and stuck members."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ENDS = dict.fromkeys(range(4), 100)
 
 
 class Noted:
-    """A group of which only the journals are there: `note` writes what a member would."""
+    """A group of journals only: `note` writes as a member would."""
 
     def __init__(self, folder: Path, *members: str) -> None:
         self.group = Group(
             folder / "group", bootstrap="", name="g", topic="t", protocol="range", per_second=1.0, partitions=4
         )
         self._folder = folder
-        self.group._running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is asked for
+        self.group._running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is needed
         self.group._journals = {each: Journal(folder / f"{each}.jsonl") for each in members}
 
     def note(self, member: str, what: str, *more: Any) -> None:
@@ -33,7 +33,6 @@ class Noted:
 
 @pytest.fixture
 def noted(tmp_path: Path) -> Noted:
-    """Two members that share all partitions."""
     found = Noted(tmp_path, "a", "b")
     found.note("a", "assigned", [0, 1])
     found.note("b", "assigned", [2, 3])

@@ -1,4 +1,4 @@
-"""The judge of members' journals judged: a right course has no fault, and each that is seeded is found by its name."""
+"""The judge of journals finds each seeded fault, and none in a right course."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change: TypeAlias = Callable[[Notes], object]
 
 
 def right() -> Notes:
-    """Partition 0 goes from a, which reads 30 of 60 and dies before it commits the last 10, to b; c keeps 1."""
+    """Partition 0 goes from a, which reads 30 of 60 and dies with 10 uncommitted, to b; c keeps 1."""
     return {
         "a": [
             ["began", 0],
@@ -81,7 +81,6 @@ def test_a_line_that_a_kill_cut_short_does_not_count(tmp_path: Path) -> None:
 
 
 def test_a_commit_that_nobody_heard_of_may_count_and_may_not(tmp_path: Path) -> None:
-    """The server may have kept it before its member died, or have refused it."""
     notes = right()
     notes["a"].append(["committing", 6 * SECOND, {"0": 30}])
     assert judged(tmp_path, notes).wrong == []

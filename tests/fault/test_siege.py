@@ -1,4 +1,4 @@
-"""The numbers of a siege, by logs that say what members read."""
+"""The numbers of a siege, by members' logs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Half of the soak's quick kinds of faults, a round of each, and its verdict put to the test.
+"""Half of the soak's quick faults, a round each, and a test of its verdict.
 
-The other half is in test_soak_cards, so that two workers play them.
+test_soak_cards has the other half, for a second worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PLAIN = Shape(
 )
 
 
-@pytest.mark.timeout(1200)  # the longest of all: a minute or two, and many where the machine has much else to do
+@pytest.mark.timeout(1200)  # the longest of all: a minute or two, and many if the machine is busy
 def test_a_round_of_each_quick_kind_leaves_each_record_once(stack: Stack, tmp_path: Path) -> None:
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
     played = kinds(allowed=faults.is_quick)[::2]
@@ -43,7 +43,6 @@ def test_a_round_of_each_quick_kind_leaves_each_record_once(stack: Stack, tmp_pa
 
 @pytest.fixture
 def archived(stack: Stack) -> Iterator[Course]:
-    """A topic archived in two goes, found right."""
     with ground(stack) as where:
         course = Course(Scene(where, PLAIN), None, Random(3))
         for _ in range(2):

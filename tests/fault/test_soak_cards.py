@@ -1,4 +1,4 @@
-"""The other half of the soak's quick kinds of faults, a round of each."""
+"""The other half of the soak's quick faults, a round each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of the soak judged: each defect seeded into a right reading is found, by its name and nothing else."""
+"""The soak's judge finds each seeded defect by name, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ Change = Callable[[list[Seen]], list[Seen]]
 
 
 def records(count: int = 200) -> list[Seen]:
-    """Two partitions, with gaps where transactions ended."""
     noise = Random(7)
     return [
         Seen(
@@ -103,7 +102,6 @@ def test_a_record_of_an_aborted_transaction_is_named_so() -> None:
 
 @pytest.mark.parametrize("change", [lambda found: found[1:], altered(0, value=b"another")], ids=["lost", "changed"])
 def test_what_a_producer_was_promised_is_kept(change: Change) -> None:
-    """Also where Kafka itself would give the same as the archive."""
     ledger = Ledger()
     first = records()[0]
     ledger.committed({(TOPIC, first.partition, first.offset): (first.key, first.value)})

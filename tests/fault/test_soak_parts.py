@@ -1,4 +1,4 @@
-"""The soak's own parts, without servers: rounds by seed and number, results that go on, logs cut at a batch."""
+"""The soak's parts without servers: rounds, resumed results, truncated logs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def test_a_job_that_hangs_says_where(tmp_path: Path) -> None:
 
 
 def writer(pipe: Path) -> int:
-    """A pipe's end to write to, once somebody reads from it."""
     deadline = time.monotonic() + 60
     while True:
         try:

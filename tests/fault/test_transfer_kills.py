@@ -1,4 +1,4 @@
-"""`archiver replay --to-kafka` killed again and again: every record is in the target once, and groups go on rightly."""
+"""`archiver replay --to-kafka` killed repeatedly: every record is in the target once, and groups resume."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ RATE = 1_000
 
 @pytest.fixture
 def elsewhere(stack: Stack, tmp_path: Path) -> Iterator[OwnBroker]:
-    """A second cluster."""
     with own_broker(stack, tmp_path) as broker:
         yield broker
 
@@ -57,7 +56,6 @@ def produced(stack: Stack, count: int, noise: random.Random) -> str:
 
 
 def transfer(config: Path, topic: str, target: str, *options: object, fault: str | None = None) -> int:
-    """Run one to its end, or to the fault asked for; its exit code."""
     arguments = (topic, "--config", str(config), "--to-kafka", target, *map(str, options))
     done = run_forked(replay, *arguments, fault=fault)
     assert fault is not None or done.returncode == 0, done.stdout + done.stderr
@@ -67,7 +65,7 @@ def transfer(config: Path, topic: str, target: str, *options: object, fault: str
 def ends_before_it_is_killed(
     config: Path, topic: str, target: str, *options: object, seconds: float, once_started: bool, folder: Path
 ) -> bool:
-    """Whether one ends by itself in so long, from its start or from when it begins to move."""
+    """Whether it ends in time, counted from its start or first move."""
     arguments = (topic, "--config", str(config), "--to-kafka", target, *map(str, options))
     with forked(replay, *arguments, folder=folder) as (process, output):
         while once_started and process.is_alive() and b'"transfer_started"' not in output.read_bytes():

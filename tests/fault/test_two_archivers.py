@@ -1,4 +1,4 @@
-"""Two archivers at one topic, neither kept back by the lease: the fence and the table alone keep each record single."""
+"""Two archivers without the lease: fence and table keep each record single."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of VerifiableConsumers judged: what may not be is found in their events."""
+"""The judge of VerifiableConsumers finds violations in their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""200 seeded injuries of an archive, each of which `archiver verify` must find; healed, nothing must be found."""
+"""200 seeded injuries: `archiver verify` finds each, and nothing once healed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def verified(config: Path, topic: str) -> TopicReport:
 
 
 def found_in(config: Path, topic: str) -> set[str]:
-    """The kinds of faults; the error where the table can't be read at all."""
     report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
     faults = {str(fault.kind) for each in report.topics for fault in each.faults}
     return faults | {type(each.error).__name__ for each in report.failed}

@@ -1,7 +1,4 @@
-"""`archiver replay --to-kafka` in a process of its own, to be killed.
-
-What it needs is imported here, so that a process forked from one that has it starts at once.
-"""
+"""`archiver replay --to-kafka` in a process, to be killed. Imports are here, for fast forks."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ from archiver.cli.app import app
 
 
 def replay(*arguments: str) -> int:
-    """Run the command; its exit code."""
     try:
         app(["replay", *arguments], prog_name="archiver")
     except SystemExit as ended:

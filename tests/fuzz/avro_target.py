@@ -1,7 +1,7 @@
-"""Fuzz target: a schema of a family and bytes for it, decoded between two good values, against a plain reader.
+"""Fuzz target: Avro values between two good ones, against a plain reader.
 
-The first two bytes of an input choose the schema and what is done; the rest is the payload. For any bytes: refused
-exactly when a reader with Java's rules refuses, every byte back, neighbours unharmed.
+The first two bytes choose the schema and the action. Refused exactly when Java's rules refuse, every byte back,
+neighbours unharmed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ PREFIX: Final = b"\0\0\0\0\7"
 
 
 def record(name: str, **fields: Any) -> dict[str, Any]:
-    """A record schema."""
     return {"type": "record", "name": name, "fields": [{"name": key, "type": kind} for key, kind in fields.items()]}
 
 
 def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """A type with a logical type."""
     return {"type": kind, "logicalType": name, **more}
 
 
@@ -87,7 +85,7 @@ FAMILY: Final[tuple[tuple[Any, Any], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A schema ready to be tried: alone or as the older of two writers, and a good value with the row that it is."""
+    """A schema, alone or as the older writer, and a good value with its row."""
 
     schema: Any
     mapping: AvroMapping
@@ -98,7 +96,6 @@ class Subject:
 
 @cache
 def subject(index: int, *, is_older: bool) -> Subject:
-    """The schema of that number."""
     schema, value = FAMILY[index]
     fields = [{"name": "late", "type": "string"}, *schema["fields"][:1]]
     mapping = mapping_of({**schema, "fields": fields}, schema) if is_older else mapping_of(schema)
@@ -109,7 +106,6 @@ def subject(index: int, *, is_older: bool) -> Subject:
 
 @contextmanager
 def recursion(most: int) -> Iterator[None]:
-    """Allow this many nested calls in a block."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(most)
     try:
@@ -119,7 +115,7 @@ def recursion(most: int) -> Iterator[None]:
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError if a promise is broken."""
+    """Raise AssertionError if a promise is broken."""
     if len(octets) < 2:
         return
     choice, payload = octets[1], octets[2:]
@@ -143,7 +139,6 @@ def check(octets: bytes) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with."""
     for index in range(len(FAMILY)):
         good = subject(index, is_older=False).good
         for choice in range(8):

@@ -1,4 +1,4 @@
-"""The inputs kept in tests/vectors/fuzz: few that reach every edge known, and each that once broke a promise."""
+"""The inputs in tests/vectors/fuzz: they cover all known edges and earlier failures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ TARGETS = ("protobuf", "avro", "json_text", "record_batch", "digest", "frames", 
 
 
 def read_corpus(target: str) -> tuple[bytes, ...]:
-    """The inputs of a target: those that failed once, from `TARGET.failures`, then those that cover it."""
+    """Return failures from `TARGET.failures`, then the covering inputs."""
     failed = (FOLDER / f"{target}.failures").read_text(encoding="ascii").split()
     covering = json.loads(lzma.decompress((FOLDER / f"{target}.json.xz").read_bytes()))
     return (*map(bytes.fromhex, failed), *map(base64.b64decode, covering))
 
 
 def write_corpus(target: str, inputs: Iterable[bytes]) -> None:
-    """Keep these inputs as those that cover a target."""
     kept = [base64.b64encode(each).decode() for each in sorted(inputs)]
     (FOLDER / f"{target}.json.xz").write_bytes(lzma.compress(json.dumps(kept).encode(), preset=9))

@@ -1,4 +1,4 @@
-"""Fuzz target: the digest of any records, however they are cut and sliced, against its definition in plain Python."""
+"""Fuzz target: the digest of records, however sliced, against plain Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ LENGTHS = (-1, 0, 1, 7, 8, 15, 16, 17, 31, 33, 64, 65, 600)
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError where a promise is broken."""
     choices = FuzzedChoices(octets)
     records = [_record(choices) for _ in range(choices.integer(0, 8))]
     batch = _batch(records)
@@ -73,6 +72,5 @@ def _batch(records: list[SeenRecord]) -> pa.RecordBatch:
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with."""
     for seed in range(20):
         yield SeededChoices(seed).data(20 * seed)

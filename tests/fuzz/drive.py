@@ -1,4 +1,4 @@
-"""Runs a fuzz target: guided by coverage, or over kept inputs and random changes of them.
+"""Runs a fuzz target, guided by coverage or on kept inputs and their changes.
 
 Usage, by scripts/fuzz: drive.py guided TARGET SECONDS FOLDER [libFuzzer options]; drive.py merge TARGET FOLDER LEAST;
 drive.py keep TARGET LEAST, which keeps those inputs; drive.py replay TARGET SECONDS.
@@ -22,16 +22,15 @@ OPTIONS = ("-max_len=4096", "-timeout=30", "-rss_limit_mb=6000", "-print_final_s
 PYTHON_EDGES = {
     "frames": ("archiver.serve.kafka.frames", "archiver.serve.kafka.request_reader", "archiver.serve.kafka.messages")
 }
-"""Python modules whose edges guide the search of a target, beside those of the kernels."""
+"""Python modules whose edges guide the search of a target, besides the kernels'."""
 
 
 def target(name: str) -> Any:
-    """The module of a target."""
     return import_module(f"tests.fuzz.{name}_target")
 
 
 def watched(name: str) -> Any:
-    """The module of a target, where the edges of Python modules that it names are counted with those of kernels."""
+    """Return the module with the edges of its named Python modules counted."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     with atheris.instrument_imports(include=list(PYTHON_EDGES.get(name, ("nothing",)))):
@@ -39,7 +38,7 @@ def watched(name: str) -> Any:
 
 
 def guided(name: str, seconds: str, folder: str, *options: str) -> None:
-    """Search for inputs that reach new edges, until the time is over or one breaks a promise."""
+    """Search for new edges until the time is over or a promise is broken."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     watched(name)
@@ -54,7 +53,7 @@ def guided(name: str, seconds: str, folder: str, *options: str) -> None:
 
 
 def merge(name: str, folder: str, least: str) -> None:
-    """Copy to a folder as few of the inputs found as reach everything that all of them reach."""
+    """Copy the fewest inputs with the same coverage."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     watched(name)
@@ -65,7 +64,6 @@ def merge(name: str, folder: str, least: str) -> None:
 
 
 def inner(name: str, *options: str) -> None:
-    """What `merge` starts."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     atheris.Setup([sys.argv[0], *options], watched(name).check)
@@ -73,7 +71,7 @@ def inner(name: str, *options: str) -> None:
 
 
 def replay(name: str, seconds: str) -> None:
-    """Try every kept input once, then random changes of them until the time is over."""
+    """Try kept inputs once, then random changes until the time is over."""
     check: Callable[[bytes], None] = target(name).check
     inputs = [*target(name).seeds(), *read_corpus(name)]
     started = time.monotonic()
@@ -95,7 +93,6 @@ def _try(check: Callable[[bytes], None], octets: bytes) -> None:
 
 
 def keep(name: str, folder: str) -> None:
-    """Keep a folder's inputs, as `-merge=1` leaves them, with the repository."""
     write_corpus(name, [path.read_bytes() for path in Path(folder).iterdir()])
 
 

@@ -1,4 +1,4 @@
-"""Arrow columns whose bytes end where their memory ends, so that AddressSanitizer sees a read past the last value."""
+"""Arrow columns without spare memory, so that AddressSanitizer sees reads past the end."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import pyarrow as pa
 
 
 def exact_buffer(octets: bytes) -> pa.Buffer:
-    """The bytes in memory of just their size; a slice of an `array` isn't rounded up as Arrow's own buffers are."""
+    """Return a buffer of exact size; Arrow's own are rounded up."""
     return pa.py_buffer(array("B", octets)[:])
 
 
 def exact_binary(values: Sequence[bytes | None], *, large: bool = False) -> pa.Array:
-    """A binary column of the values."""
     ends = np.array([0, *accumulate(len(value or b"") for value in values)], np.int64 if large else np.int32)
     validity = np.packbits(np.array([value is not None for value in values], np.bool_), bitorder="little")
     return pa.Array.from_buffers(

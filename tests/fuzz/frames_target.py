@@ -56,7 +56,7 @@ def check(octets: bytes) -> None:
 
 
 def _anything(choices: FuzzedChoices) -> None:
-    # A right head, of a version that is known, before any bytes; now and then one that isn't known.
+    # A right head, of a known version, before any bytes; now and then of an unknown one.
     if choices.integer(0, 7):
         api_key, version = VERSIONS[choices.integer(0, len(VERSIONS) - 1)]
         _read(struct.pack(">hhi", api_key, version, 7) + choices.rest())
@@ -117,7 +117,7 @@ def _theirs(api_key: int, version: int, frame: bytes) -> Any:
 
 
 def _stream(choices: FuzzedChoices) -> None:
-    # Frames and their lengths, in pieces: they are cut where they end, up to the first that is beyond the limits.
+    # Frames and their lengths, in pieces: they are cut at their ends, up to the first that is beyond the limits.
     stream = b"".join(
         struct.pack(">i", len(body) + choices.integer(-1, 1) * (choices.integer(0, 7) == 0)) + body
         for body in (choices.data(choices.integer(0, 40)) for _ in range(choices.integer(0, 4)))

@@ -1,7 +1,6 @@
-"""Fuzz target: any text in a column of JSON, as another writer may leave there, against Python's json and upb.
+"""Fuzz target: texts in JSON columns, against Python's json and upb.
 
-The first byte chooses the type. For any text: taken exactly when it is JSON that the type can hold, and then its bytes
-hold what the text says, and give a text that says the same.
+The first byte chooses the type. A text is taken exactly when it is JSON of the type, and keeps its meaning.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tests.support.schemas.random_schemas import pool_of
 NOTHING = object()
 KINDS = ("Value", "Struct", "ListValue")
 SURELY_TAKEN = 20
-"""So many levels are no text's limit."""
+"""No text is limited to this many levels."""
 
 EXAMPLES = (
     ' { "a" : [ 1 , 2.50 , -3E+2 ] ,\n"b":{ "" : null } } ',
@@ -49,7 +48,6 @@ EXAMPLES = (
 
 @cache
 def subject() -> tuple[MessageMapping, Any]:
-    """The mapping of a message with a column for each of `KINDS`, and its class."""
     file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
     file.dependency.append(struct_pb2.DESCRIPTOR.name)
     message = file.message_type.add(name="M")
@@ -60,7 +58,6 @@ def subject() -> tuple[MessageMapping, Any]:
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError where a promise is broken."""
     choices = FuzzedChoices(octets)
     kind = KINDS[choices.integer(0, 255) % len(KINDS)]
     text = choices.rest().decode(errors="replace").encode()
@@ -85,7 +82,6 @@ def check(octets: bytes) -> None:
 
 
 def row_with(mapping: MessageMapping, kind: str, text: bytes) -> pa.StructArray:
-    """An empty message's row with this text in the column of the kind."""
     rows = mapping.decode(pa.array([b""], pa.binary()))
     texts = exact_binary([text]).view(pa.string())
     columns = [texts if each.name == kind.lower() else rows.field(place) for place, each in enumerate(rows.type)]
@@ -93,7 +89,7 @@ def row_with(mapping: MessageMapping, kind: str, text: bytes) -> pa.StructArray:
 
 
 def content(text: bytes) -> Any:
-    """What the text says, all numbers as doubles. Raises ValueError and the like where a message can't say it."""
+    """Parse with all numbers as doubles. Raises ValueError and the like if a message can't hold it."""
     found = json.loads(text.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refused)
     json.dumps(found, ensure_ascii=False).encode()
     return found
@@ -111,7 +107,7 @@ def _refused(text: str) -> None:
 
 
 def comparable(said: Any) -> Any:
-    """The same with doubles as their bits: zeros have signs."""
+    """Turn doubles into bits: zeros have signs."""
     match said:
         case dict():
             return {name: comparable(each) for name, each in said.items()}
@@ -124,13 +120,11 @@ def comparable(said: Any) -> Any:
 
 
 def depth(said: Any) -> int:
-    """Levels of lists and objects."""
     inner = said.values() if isinstance(said, dict) else said if isinstance(said, list) else None
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with."""
     for text in EXAMPLES:
         for kind in range(len(KINDS)):
             yield bytes([kind]) + text.encode()

@@ -1,4 +1,4 @@
-"""Which records aiokafka reads as Java does: it takes a record's attributes for a varint, and lets no number wrap."""
+"""The records that aiokafka reads as Java does: it reads attributes as varints, and never wraps numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class _Odd(Exception):
 
 
 def are_plain(section: bytes, count: int, base_timestamp: int) -> bool:
-    """Whether the records of a batch have attributes of one byte, lengths and deltas of 32 bits, and usual times."""
+    """Whether attributes have one byte, lengths and deltas 32 bits, and times are usual."""
     try:
         at = 0
         for _ in range(count):

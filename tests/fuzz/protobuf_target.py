@@ -1,7 +1,7 @@
-"""Fuzz target: a schema of a family and bytes for it, decoded between two good values, against upb.
+"""Fuzz target: Protobuf values between two good ones, against upb.
 
-The first two bytes of an input choose the schema and what is done; the rest is the payload, or makes the choices of
-one. For any bytes: refused exactly when upb refuses, every byte back, neighbours unharmed.
+The first two bytes choose the schema and the action. Refused exactly when upb refuses, every byte back, neighbours
+unharmed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PREFIX = b"\0\0\0\0\7"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What upb reads values by, what they are made by, and what is mapped, with columns for these extensions."""
+    """What upb reads, what makes values, and what is mapped, with columns for `extensions`."""
 
     judge: Descriptor
     made: Descriptor
@@ -49,15 +49,14 @@ class Schema:
 
     @classmethod
     def of(cls, descriptor: Descriptor) -> Self:
-        """A schema that is all three."""
         return cls(descriptor, descriptor, descriptor)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A schema, its mapping, and two good values with the rows that they are alone.
+    """A schema, its mapping, and two good values with their rows.
 
-    `is_careful` says that `__raw__` may be set where it needn't be: for NaNs, and fields without a column.
+    `is_careful`: `__raw__` may be set without need, for NaNs and fields without a column.
     """
 
     schema: Schema
@@ -68,7 +67,7 @@ class Subject:
 
 
 def known(descriptor: Descriptor) -> Callable[[], Descriptor]:
-    """A message type in a pool without extensions, which are unknown fields to a mapping."""
+    """Return a message type without extensions, which are unknown to a mapping."""
 
     def load() -> Descriptor:
         source = closure(descriptor)
@@ -102,14 +101,12 @@ WHOLE: tuple[Callable[[], Descriptor], ...] = (
 
 
 def with_excluded(seed: int) -> Schema:
-    """A random schema with fields that have no column."""
     choices = SeededChoices(seed)
     schema = excluding(choices, random_schema(choices), displaced=True)
     return Schema(judge=schema.rest, made=schema.whole, mapped=schema.marked)
 
 
 def with_extended(seed: int) -> Schema:
-    """A random schema with columns for extensions."""
     choices = SeededChoices(seed)
     plain = random_schema(choices)
     schema, names = with_extensions(choices, plain)
@@ -127,7 +124,7 @@ FAMILY: tuple[Callable[[], Schema], ...] = (
 
 @cache
 def subject(index: int, *, scalars: bool) -> Subject:
-    """The schema of that number, ready to be tried; with `scalars`, well-known types and the like have one column."""
+    """`scalars`: well-known types and similar have one column."""
     schema = FAMILY[index]()
     limits = MappingOptions(max_depth=DEPTHS[index % len(DEPTHS)])
     options = replace(limits, well_known_types="native", uint64="decimal") if scalars else limits
@@ -148,7 +145,6 @@ def subject(index: int, *, scalars: bool) -> Subject:
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError where a promise is broken."""
     choices = FuzzedChoices(octets)
     index = choices.integer(0, 255) % len(FAMILY)
     how = choices.integer(0, 255)
@@ -182,7 +178,6 @@ def check(octets: bytes) -> None:
 
 
 def decoded(mapping: MessageMapping, values: list[bytes | None], how: int) -> pa.StructArray:
-    """The rows of the values, by the way that `how` says."""
     column = exact_binary(values, large=bool(how & LARGE))
     program = replace(mapping.program, chunk_rows=1) if how & TINY_CHUNKS else mapping.program
     if not how & ENVELOPE:
@@ -194,14 +189,13 @@ def decoded(mapping: MessageMapping, values: list[bytes | None], how: int) -> pa
 
 
 def without_raw(row: pa.StructArray) -> pa.StructArray:
-    """The row as its columns alone tell it."""
     fields = list(row.type)
     columns = [pa.nulls(len(row), pa.binary()) if each.name == "__raw__" else row.field(each.name) for each in fields]
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with: what the conformance suite sends, and two values of each schema."""
+    """Yield the conformance suite's inputs, and two values of each schema."""
     names = {name: index for index, name in enumerate(SUITE)}
     for message, data, _ in suite.read_payloads():
         yield bytes([names[message], COLUMNS]) + data

@@ -1,7 +1,7 @@
-"""Fuzz target: record batches, of any bytes and of good ones spoilt, against aiokafka's reader in Python.
+"""Fuzz target: record batches, good or damaged, against aiokafka's reader.
 
-Whatever the bytes are, they end in columns or in one of the wire's own errors. What is read is what aiokafka reads, by
-place where offsets don't rise; its digest is the defined one, and batches encoded from it are read as the same.
+They end in columns or one of the wire's errors, with aiokafka's records, the defined digest, and the same records after
+encoding.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ NAMES = ("offset", "timestamp", "key", "value")
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError where a promise is broken."""
     choices = FuzzedChoices(octets)
     make = (_anything, _section, _records, _spoilt)[choices.integer(0, 3)]
     fetched = make(choices)
@@ -133,7 +132,7 @@ def _check_again(read: DecodedBatches) -> None:
 
 
 def _theirs(fetched: bytes, wanted: set[int]) -> list[tuple[object, ...]] | None:
-    # What aiokafka reads of the batches that gave rows; None where it reads otherwise than Java.
+    # What aiokafka reads of the batches that gave rows; None if it reads them otherwise than Java.
     found: list[tuple[object, ...]] = []
     at = 0
     while at < len(fetched):
@@ -167,7 +166,7 @@ def _theirs(fetched: bytes, wanted: set[int]) -> list[tuple[object, ...]] | None
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with: real batches, and choices of every kind."""
+    """Yield real batches, and choices of every kind."""
     for codec in CODECS:
         records = [Record(value=b"v" * size, headers=(("h", b"x"), ("n", None))) for size in (0, 3, 200)]
         yield b"\0" + build(records, codec=codec, builder="aiokafka") + b"\0" * 8

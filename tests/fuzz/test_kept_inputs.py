@@ -1,4 +1,4 @@
-"""Inputs that reach every edge known, and those that once failed, on the kernels as they are shipped."""
+"""The kept inputs on the kernels as shipped."""
 
 from __future__ import annotations
 

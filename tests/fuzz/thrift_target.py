@@ -1,4 +1,4 @@
-"""Fuzz target: structs of Thrift read from any bytes, and from changed footers of Parquet, as a plain reader finds."""
+"""Fuzz target: Thrift structs of any bytes and of changed Parquet footers, against a plain reader."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from tests.support.storage import plain_thrift
 
 
 def check(octets: bytes) -> None:
-    """Try one input; raises AssertionError where a promise is broken."""
     exact = memoryview(exact_buffer(octets)).cast("B") if octets else memoryview(b"")
     for start in (0, len(octets) // 2, len(octets)):
         assert _found(read_struct, exact, start) == _found(plain_thrift.read_struct, memoryview(octets), start)
 
 
 def _found(read: Callable[[memoryview, int], tuple[Fields, int]], octets: memoryview, start: int) -> Any:
-    """What a reader makes of a struct. None where it finds none."""
+    """Return None if the reader finds no struct."""
     try:
         return _whole(read(octets, start))
     except (ThriftError, IndexError):
@@ -32,7 +31,7 @@ def _found(read: Callable[[memoryview, int], tuple[Fields, int]], octets: memory
 
 
 def _whole(value: Any) -> Any:
-    """The value with the structs of lists, which are read when they are asked for."""
+    """Read the lazy structs of lists, too."""
     if isinstance(value, dict):
         return {field: _whole(each) for field, each in value.items()}
     if isinstance(value, tuple):
@@ -41,7 +40,6 @@ def _whole(value: Any) -> Any:
 
 
 def seeds() -> Iterator[bytes]:
-    """Inputs to begin with."""
     out = io.BytesIO()
     table = pa.table({"number": [1, 2], "text": ["a", None], "listed": [[b"x"], []]})
     pq.write_table(table, out, write_page_checksum=True, compression="zstd")

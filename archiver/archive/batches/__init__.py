@@ -1,4 +1,4 @@
-"""Whole Kafka record batches of an archive, for servers that Kafka clients read from."""
+"""Whole Kafka record batches of an archive."""
 
 from archiver.archive.batches.borders import BatchSizes
 from archiver.archive.batches.fetch import ArchivedBatches, BatchCursor, BatchOptions, BatchSource, FetchedBatches

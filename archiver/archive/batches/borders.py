@@ -1,7 +1,6 @@
 """Finds the borders of Kafka batches among archived rows.
 
-Rows with unknown or impossible borders form batches of a sensible size; a batch that is too large for memory is
-divided. Batches never overlap.
+Rows without valid borders form batches of a sensible size; too large batches are divided.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ _HEADER_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSizes:
-    """The limits of a batch's size, in bytes of its records before compression.
+    """Limits in bytes before compression.
 
-    `unknown` is the size of batches without known borders. A batch above `largest` is divided, to bound memory.
+    Batches above `largest` are divided; `unknown` is for rows without borders.
     """
 
     unknown: int = 1 << 20
@@ -57,10 +56,10 @@ class BatchSizes:
 def whole_batches(
     pieces: Iterable[pa.RecordBatch], *, end: int, sizes: BatchSizes, spans_gaps: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of `pieces` in whole batches, with the right `batch_start` and `batch_end`.
+    """Yield `pieces` in whole batches, with the right `batch_start` and `batch_end`.
 
-    `pieces` are all records from an offset up to `end`, exclusive, in order. With `spans_gaps` a batch ends just before
-    the next batch or `end`. An error of `pieces` is raised after the records before it.
+    `pieces` are all records up to `end`, exclusive; their error comes after them. With `spans_gaps` a batch extends to
+    the next one.
     """
     borders = _Borders(spans_gaps=spans_gaps)
     pending: list[pa.RecordBatch] = []
@@ -82,7 +81,7 @@ def whole_batches(
             if start < last:
                 rows = possible.slice(start, last - start)
                 yield borders.apply(rows, first_rows[:-1] - start, follower=possible.slice(last, 1))
-            # while the whole piece belongs to the held batch, the batch goes on
+            # while the whole piece belongs to the held batch, the batch continues
             pending = [*pending, possible.slice(last)] if pending else [possible.slice(last)]
             held_bytes = sum(part.nbytes for part in pending)
             offset = int(offsets_of(possible)[-1])
@@ -98,8 +97,6 @@ def whole_batches(
 
 
 class _Borders:
-    """Sets the borders of batches in order. It remembers the last offset of the previous batch."""
-
     def __init__(self, *, spans_gaps: bool) -> None:
         self._spans_gaps = spans_gaps
         self._floor = -1
@@ -112,9 +109,9 @@ class _Borders:
         follower: pa.RecordBatch | None = None,
         end: int = 0,
     ) -> pa.RecordBatch:
-        """Return the rows with the right borders. A batch begins at each of `first_rows`.
+        """Return rows with batches that begin at each of `first_rows`.
 
-        The first row of `follower` comes after these rows. Without it the last batch ends before `end`.
+        `follower`'s first row comes next; without it the last batch ends before `end`.
         """
         offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
         last_rows = np.append(first_rows[1:], len(offsets)) - 1
@@ -133,20 +130,17 @@ class _Borders:
 
 
 def _base_of(follower: pa.RecordBatch, floor: int) -> int:
-    """The base offset of the batch that begins with the follower's first row. The previous record is at `floor`."""
     stated, offset = int(_numbers(follower, "batch_start")[0]), int(offsets_of(follower)[0])
     return offset if stated == UNKNOWN else max(stated, floor + 1)
 
 
 def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array, bases: Int64Array) -> Int64Array:
-    """The base sequences that leave each record its sequence. Sequences rise with offsets and wrap after 2^31 - 1."""
     sequences = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
     moved = (sequences + bases - stated) % _SEQUENCES
     return np.where((sequences < 0) | (stated == UNKNOWN), UNKNOWN, moved)
 
 
 def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Set borders to UNKNOWN if they exclude the row itself or are too far apart for one batch."""
     offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
     possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
     if possible.all():
@@ -156,7 +150,6 @@ def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
-    """The first row of each batch. Row 0 always counts, even if its batch began earlier."""
     begins = np.zeros(rows.num_rows, np.bool_)
     begins[0] = True
     for column in _header_columns(rows):
@@ -168,7 +161,6 @@ def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
 
 
 def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
-    """Begin another batch if one would get too large, or its offsets too far apart."""
     before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
     since = before - np.maximum.accumulate(np.where(begins, before, 0))
     part = since // np.where(unknown, sizes.unknown, sizes.largest)
@@ -218,7 +210,6 @@ def _numbers(rows: pa.RecordBatch, name: str) -> npt.NDArray[np.signedinteger]:
 
 
 def _with(rows: pa.RecordBatch, name: str, values: Int64Array, counts: Int64Array) -> pa.RecordBatch:
-    """Set a column to one value for each batch. Unchanged rows are returned as they are."""
     fresh = np.repeat(values, counts)
     return rows if np.array_equal(fresh, _numbers(rows, name)) else _replaced(rows, name, fresh)
 

@@ -1,7 +1,4 @@
-"""Fetches whole batches of a topic's archive by offset and bytes.
-
-Some streams stay open after a call, so that a sequential reader finds its files open and its rows decoded.
-"""
+"""Fetches whole batches by offset and bytes. Some streams stay open for sequential readers."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchCursor:
-    """The next offset of a reader of a partition. Valid in any process and for any snapshot."""
+    """A reader's next offset in a partition. Valid in any process and snapshot."""
 
     partition: int
     offset: int
@@ -34,21 +31,20 @@ class BatchCursor:
 
     @property
     def text(self) -> str:
-        """The cursor as text, `3@1200`."""
         return f"{self.partition}@{self.offset}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a cursor's text. Raises ValueError."""
+        """Parse `3@1200`. Raises ValueError."""
         partition, _, offset = text.partition("@")
         return cls(partition=int(partition), offset=int(offset))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBatches:
-    """Whole batches of format v2, in order over all `parts`, and the next cursor.
+    """Whole batches of format v2, in order over `parts`, and the next cursor.
 
-    `end` is the high watermark at that time. `sizes` and `last_offsets` have one element for each batch.
+    `end` is the high watermark. `sizes` and `last_offsets` are per batch.
     """
 
     parts: tuple[memoryview, ...]
@@ -59,16 +55,14 @@ class FetchedBatches:
 
     @property
     def size(self) -> int:
-        """The bytes of all batches."""
         return sum(map(len, self.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """How batches are made, and how many streams stay open between calls.
+    """How batches are made. With `spans_gaps` a batch extends to the next one.
 
-    With `spans_gaps` a batch ends just before the next one or the archive's end. Each open stream holds one row group,
-    and about 16 MiB of rows, or one larger batch.
+    An open stream holds one row group and about 16 MiB of rows, or one larger batch.
     """
 
     sizes: BatchSizes = field(default_factory=BatchSizes)
@@ -81,7 +75,6 @@ class BatchOptions:
 
 
 def never() -> bool:
-    """Never cancel."""
     return False
 
 
@@ -97,24 +90,22 @@ class BatchSource(Protocol):
         must_give: bool = True,
         is_cancelled: Callable[[], bool] = never,
     ) -> FetchedBatches:
-        """Return the batches from the cursor on that fit into `max_bytes`; none at the end.
+        """Return batches from the cursor on that fit into `max_bytes`; none at the end.
 
-        With `must_give` the first batch is returned in any case. It may begin before the cursor, but has no record from
-        before it. The call returns early when `is_cancelled` returns true. An error is raised after the batches before
-        it; it names topic, partition and offset.
+        With `must_give` at least one. No record is before the cursor. Errors come after earlier batches and name topic,
+        partition and offset.
         """
 
     def close(self) -> None:
-        """Close all files after running calls; later calls raise ReplayError."""
+        """Close all files. Later calls raise ReplayError."""
 
 
 class ArchivedBatches:
-    """A BatchSource over a topic's archive. It sees new records after `refresh` of the archive."""
+    """A BatchSource over an archive. `refresh` of the archive shows new records."""
 
     def __init__(
         self, archive: TopicArchive, options: BatchOptions | None = None, *, streams: OpenStreams | None = None
     ) -> None:
-        """`streams` may be shared by sources; without it the options limit the open streams."""
         self._archive = archive
         self._options = options or BatchOptions()
         self._streams = OpenStreams(self._options.open_streams) if streams is None else streams
@@ -129,7 +120,6 @@ class ArchivedBatches:
         must_give: bool = True,
         is_cancelled: Callable[[], bool] = never,
     ) -> FetchedBatches:
-        """Return the next batches; see BatchSource."""
         stream = self._streams.take(self, (cursor, compression))
         goes_on = stream is not None
         stream = stream or self._opened(cursor, compression)
@@ -147,10 +137,7 @@ class ArchivedBatches:
     def run(
         self, cursor: BatchCursor, max_bytes: int, *, compression: Compression = "original"
     ) -> Generator[FetchedBatches, None, None]:
-        """Fetch repeatedly from the cursor to the end, with a separate stream.
-
-        Close the generator to close the files. Raises as `fetch` does.
-        """
+        """Fetch from the cursor to the end with a separate stream, closed with the generator. Raises as `fetch`."""
         stream = self._streams.take(self, (cursor, compression)) or self._opened(cursor, compression)
         try:
             while True:
@@ -163,11 +150,9 @@ class ArchivedBatches:
             stream.close()
 
     def is_open_at(self, cursor: BatchCursor, *, compression: Compression = "original") -> bool:
-        """Whether an open stream continues at the cursor, so that fetching there opens no file."""
         return self._streams.has(self, (cursor, compression))
 
     def close(self) -> None:
-        """Close all files."""
         self._is_closed = True
         self._streams.close(self)
 

@@ -1,6 +1,6 @@
-"""Streams that stay open between fetches, so that a sequential reader finds its files open.
+"""Streams that stay open between fetches.
 
-A stream that was used again is closed only in favour of other such streams, not of infrequent readers'.
+Reused streams are closed only for other reused ones, not for infrequent readers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ _TRIED_SHARE: Final = 4
 
 
 class OpenStreams:
-    """At most `most` open streams of all sources that share this. Thread-safe.
+    """At most `most` streams of all sources that share this. Thread-safe.
 
-    The stream unused for longest is closed first, from the unproven ones if there are enough. A closed source keeps
-    none.
+    Closes the stream unused for longest, if possible one never reused.
     """
 
     def __init__(self, most: int) -> None:
@@ -35,20 +34,15 @@ class OpenStreams:
         self._closed: WeakSet[Hashable] = WeakSet()
 
     def has(self, source: Hashable, place: Hashable) -> bool:
-        """Whether a source has an open stream at this place."""
         with self._lock:
             return (source, place) in self._tried or (source, place) in self._proven
 
     def take(self, source: Hashable, place: Hashable) -> BatchStream | None:
-        """Take out the open stream of a source at this place, or return None."""
         with self._lock:
             return self._proven.pop((source, place), None) or self._tried.pop((source, place), None)
 
     def keep(self, source: Hashable, place: Hashable, stream: BatchStream, *, is_proven: bool) -> bool:
-        """Keep a stream open. False if the caller has to close it.
-
-        `is_proven`: it was used again before.
-        """
+        """Keep a stream open. Return False if the caller must close it. `is_proven`: it was reused before."""
         key = (source, place)
         with self._lock:
             if not self._most or source in self._closed or key in self._tried or key in self._proven:
@@ -64,7 +58,7 @@ class OpenStreams:
         return True
 
     def close(self, source: Hashable) -> None:
-        """Close the open streams of a source for good."""
+        """Close a source's streams and keep no further ones."""
         streams = []
         with self._lock:
             self._closed.add(source)

@@ -1,4 +1,4 @@
-"""Encodes the batches of one partition in order, up to a number of bytes."""
+"""Encodes the batches of one partition in order, in portions of bytes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LEAST_BATCH: Final = 68
 
 @dataclass(slots=True)
 class TakenBatches:
-    """Encoded batches in order over all `parts`, and the error that stopped the stream after them.
+    """Encoded batches in order over `parts`, and the error after them.
 
-    `sizes` and `last_offsets` have an array for each part, with an element for each batch.
+    `sizes` and `last_offsets` have an array per part.
     """
 
     parts: list[memoryview] = field(default_factory=list)
@@ -37,17 +37,15 @@ class TakenBatches:
     error: ContextError | None = None
 
     def add(self, part: memoryview, sizes: Int64Array, last_offsets: Int64Array) -> None:
-        """Add a part with its batches."""
         self.parts.append(part)
         self.sizes.append(sizes)
         self.last_offsets.append(last_offsets)
 
 
 class BatchStream:
-    """The batches of a partition from `offset` up to the high watermark when the stream was made.
+    """A partition's batches up to the high watermark at construction. Not thread-safe.
 
-    The next batch begins at `offset` or earlier. Holds one piece of a file and encoded batches that didn't fit. Not
-    thread-safe.
+    Holds one piece of a file, and encoded batches that didn't fit.
     """
 
     def __init__(
@@ -74,11 +72,10 @@ class BatchStream:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether no batch is left."""
         return self.offset >= self.end
 
     def take(self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]) -> TakenBatches:
-        """Return the next batches that fit into `max_bytes`; with `must_give` the first batch in any case."""
+        """Return batches that fit into `max_bytes`; with `must_give` at least one."""
         taken = TakenBatches()
         left = max_bytes
         try:
@@ -99,11 +96,9 @@ class BatchStream:
         return taken
 
     def close(self) -> None:
-        """Close the files."""
         self._batches.close()
 
     def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
-        """Encoded batches that weren't all returned, about `left` bytes; None at the end, and when cancelled."""
         if self._ready is not None and self._given < len(self._ready):
             return self._ready
         self._ready, self._given = None, 0

@@ -1,7 +1,6 @@
 """Converts archived rows to the columns of `archiver.wire.RECORDS`.
 
-Files that other engines rewrote may lack batch columns: missing values are -1, as in Kafka's headers. A `batch_start`
-of -1 means unknown borders.
+Batch columns that rewritten files lack are -1; `batch_start` -1 means unknown borders.
 """
 
 from __future__ import annotations
@@ -54,10 +53,6 @@ def _wire_records(parts: RecordParts) -> pa.RecordBatch:
 
 
 def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array, pa.Array]:
-    """The producers' timestamps (ms, -1 for none), and the append times of batches on log-append topics.
-
-    `raw_timestamp` replaces a timestamp that the column of its type can't hold.
-    """
     event, append = (_millis(kafka.field(name)) for name in (names.EVENT_TIMESTAMP, names.APPEND_TIMESTAMP))
     raw = kafka.field(names.RAW_TIMESTAMP)
     none = pa.scalar(None, pa.int64())
@@ -69,10 +64,7 @@ def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array,
 
 
 def _attributes(column: pa.Int32Array) -> pa.Int32Array:
-    """The attributes without bits that no archived batch has.
-
-    A control bit would hide the records from clients; an unknown codec would make them unreadable.
-    """
+    """Drop bits that no archived batch has: clients would skip control records or fail at unknown codecs."""
     bits = pc.fill_null(column, 0).to_numpy() & ~attributes.CONTROL
     return pa.array(np.where(bits & attributes.CODEC > max(Codec), bits & ~attributes.CODEC, bits), pa.int32())
 

@@ -1,8 +1,6 @@
-"""Makes records for files of decoded batches: groups of whole batches that don't depend on how the log was fetched.
+"""Group decoded batches into records for files, independent of fetches.
 
-The ingest clock looks at later batches, so batches wait here until their times are decided. A group ends by decoded
-size or by rows: large enough for the kernel, small enough for rotation. So a file ends at the same batch, however the
-fetches divided the log.
+Batches wait for their times. A group ends by decoded size or rows.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _ROW_BYTES: Final = 80
 
 
 class Grouper:
-    """Turns the decoded pieces of one range, pushed in order, into groups that follow each other without gaps."""
+    """Turns the pieces of one range, in order, into adjacent groups."""
 
     def __init__(
         self,
@@ -46,7 +44,7 @@ class Grouper:
         self._read_until = 0
 
     def push(self, decoded: DecodedBatches) -> Iterator[Records]:
-        """Take the next piece, and yield the groups that are complete now."""
+        """Take the next piece, and yield complete groups."""
         if self._grouped_until is None:
             self._grouped_until = decoded.start_offset
         self._read_until = decoded.next_offset
@@ -62,7 +60,7 @@ class Grouper:
         yield from self._groups(complete=False)
 
     def finish(self) -> Iterator[Records]:
-        """Yield the remaining groups, and then the offsets after them that have no records: the range ends here."""
+        """Yield the remaining groups and the trailing offsets without records."""
         self._times = np.concatenate([self._times, self._clock.finish()])
         yield from self._groups(complete=True)
         if self._grouped_until is not None and self._grouped_until < self._read_until:
@@ -82,7 +80,6 @@ class Grouper:
             self._times = self._times[count:]
 
     def _next_length(self, *, complete: bool) -> int:
-        """The number of decided batches in the next group; 0 while that group may still grow."""
         decided = len(self._times)
         rows, sizes, _, _ = self._waiting[:, :decided]
         full = np.flatnonzero((np.cumsum(sizes) >= self._group_bytes) | (np.cumsum(rows) >= self._group_rows))
@@ -102,7 +99,6 @@ class Grouper:
 
 
 def records_of(decoded: pa.RecordBatch, batches: Batches, *, start_offset: int) -> Records:
-    """Whole batches in the columns of the wire, as records that end after the last batch."""
     return Records(
         start_offset=start_offset,
         end_offset=int(batches.last_offset[-1]) + 1,
@@ -113,7 +109,6 @@ def records_of(decoded: pa.RecordBatch, batches: Batches, *, start_offset: int) 
 
 
 def decoded_sizes(records: pa.RecordBatch, batches: BatchIndex) -> Int64Array:
-    """The decoded bytes of each batch: its keys and values, and the columns that every record has."""
     bounds = np.append(batches.first_row, records.num_rows)
     sizes = batches.rows * _ROW_BYTES
     for name in ("key", "value"):

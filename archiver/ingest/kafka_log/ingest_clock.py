@@ -1,9 +1,7 @@
-"""Gives each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0082).
+"""Give each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0082).
 
-A batch's own time is its append time, else the median of its records' times, but never later than the plan's time. The
-clock keeps it, unless it is provably wild: far from the batches around it, which agree with each other. Then the batch
-gets the time of the batch before it. The same batches and the same plan time give the same values, however they are
-pushed. All times are ms since 1970.
+Append time or median of records, capped by the plan's time. Provably wild ones get the previous batch's. Deterministic.
+Times are ms since 1970.
 """
 
 from __future__ import annotations
@@ -34,16 +32,15 @@ _LEAST: Final = 3
 
 
 def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
-    """Each batch's own time: its append time, else its records' median, else the plan's; between 1970 and the plan."""
+    """Append time, else median of records, else plan time; between 1970 and the plan."""
     times = np.where(batches.append_timestamp != NO_TIME, batches.append_timestamp, batches.median_timestamp)
     return np.clip(np.where(times == NO_TIME, plan_time_ms, times), EARLIEST_MS, plan_time_ms)
 
 
 class IngestClock:
-    """Replaces the wild times of one range's batches. Batches are pushed in order, and their times come out in order.
+    """Replaces wild times of a range's batches, in order.
 
-    A batch's time is decided once `half_window` batches after it are known, or more than `max_ahead_bytes` of them.
-    `half_window` is at least 2. `finish` decides the remaining times with the batches there are.
+    A time is decided with `half_window` (at least 2) batches after it, or `max_ahead_bytes`.
     """
 
     __slots__ = ("_decided", "_half_window", "_last_kept", "_max_ahead_bytes", "_sizes", "_times")
@@ -58,11 +55,11 @@ class IngestClock:
 
     @property
     def undecided(self) -> int:
-        """How many pushed batches have no time yet."""
+        """The number of pushed batches without a time."""
         return len(self._times) - self._decided
 
     def push(self, times: Int64Array, sizes: Int64Array) -> Int64Array:
-        """Take the own times and decoded sizes of the next batches; return the times that are decided now."""
+        """Take own times and decoded sizes of the next batches; return newly decided times."""
         self._times = np.concatenate([self._times, times])
         self._sizes = np.concatenate([self._sizes, sizes])
         pushed = len(self._times)
@@ -72,7 +69,7 @@ class IngestClock:
         return self._decide(min(decided, pushed), ends)
 
     def finish(self) -> Int64Array:
-        """Return the times of the remaining batches: their windows end at the end of the range."""
+        """The remaining times: their windows end at the range's end."""
         return self._decide(len(self._times), np.cumsum(self._sizes))
 
     def _decide(self, until: int, ends: Int64Array) -> Int64Array:
@@ -99,7 +96,7 @@ class IngestClock:
     def _replacement(
         self, decided: Int64Array, kept: np.typing.NDArray[np.bool_], before: Int64Array, after: Int64Array
     ) -> int:
-        """The last time that a batch kept, for a wild batch; else the median of the batches around it."""
+        """The last kept time, else the median of surrounding batches."""
         places = np.flatnonzero(kept)
         if len(places):
             return int(decided[places[-1]])
@@ -113,10 +110,7 @@ class IngestClock:
 
 
 def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.typing.NDArray[np.bool_]:
-    """Which of the batches have a time that neighbours confirm. Batches up to `last` are visible from each of them.
-
-    A batch whose time is near the times of both neighbours is confirmed. So is a batch next to it, if it is near.
-    """
+    """Which times are confirmed by both neighbours, or by one confirmed neighbour."""
     if not len(centres):
         return np.zeros(0, np.bool_)
     near = np.abs(np.diff(times)) <= NEAR_MS
@@ -133,10 +127,10 @@ def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.t
 
 
 def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
-    """Whether a time is provably wild among the times of the batches before and after it.
+    """Whether a time is provably wild.
 
-    It is if it contradicts the order of most of the batches on one side, and the log continues on the other side at
-    its level. A time that is more than 400 days from most of them is wild, too, if most of them agree.
+    It contradicts most batches before or after it while the later ones continue at the level of the earlier, or it is
+    over 400 days from most batches, which agree.
     """
     around = np.concatenate([before, after])
     if len(around) >= _LEAST and _most(np.abs(around - time) > _FAR_MS):

@@ -1,4 +1,4 @@
-"""One range while it is read: its pieces become records, and what only Kafka has stays here."""
+"""The reading of one range: pieces become records, Kafka's details stay here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schema_mapping.errors import ContextError
 
 
 class KafkaReading:
-    """A LogReading of decoded pieces, which follow each other without gaps up to the end of the range."""
+    """A LogReading of adjacent decoded pieces up to the range's end."""
 
     def __init__(
         self,
@@ -35,7 +35,6 @@ class KafkaReading:
         self.seconds = 0.0
 
     def records(self) -> Generator[Records]:
-        """The range's records in groups of whole batches; see `LogReading`."""
         deadline = time.monotonic() + self._budget_seconds
         grouper = Grouper(plan_time_ms=self._plan_time_ms)
         error: ContextError | None = None
@@ -57,7 +56,7 @@ class KafkaReading:
             raise error
 
     def leader_epoch(self, end_offset: int) -> int:
-        """The last leader epoch that begins before the offset, in batches with and without records."""
+        """The last leader epoch that begins before the offset, including empty batches."""
         return self._epochs[bisect_left(self._epoch_starts, end_offset)]
 
     def _next(self) -> DecodedBatches | None:

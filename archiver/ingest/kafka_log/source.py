@@ -1,4 +1,4 @@
-"""Reads the ranges of tasks from a Kafka cluster. The value pickles, and connects only in the worker that fetches."""
+"""Read the ranges of tasks from Kafka. The value pickles and connects only in the worker."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from archiver.wire.columns import DecodedBatches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSource:
-    """A LogSource: a topic of the cluster that `options` (librdkafka's names) lead to."""
+    """A LogSource. `options` have librdkafka's names."""
 
     options: Mapping[str, str] = field(repr=False)
     topic: str
     topic_id: UUID | None
 
     def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> KafkaReading:
-        """Begin to read a range; see `LogSource`."""
         return KafkaReading(self.batches(planned), planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
 
     def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
-        """Decoded pieces of the range; the next one is fetched while the caller works on this one.
+        """Decoded pieces; the next is fetched during the caller's work.
 
-        Raises subclasses of SourceError, and CorruptBatch, if the rest of the range can't be read.
+        Raises SourceError and CorruptBatch if the rest can't be read.
         """
         with client_for(self.options, self.topic) as client:
             fetcher = PartitionFetcher(client, self.topic, self.topic_id, planned.partition)
@@ -42,5 +41,5 @@ class KafkaSource:
 
     @classmethod
     def sharing(cls, sources: Iterable[KafkaSource]) -> AbstractContextManager[None]:
-        """Share clients among sources that are read one after the other."""
+        """Share clients among sources read in sequence."""
         return sharing_clients((source.options, source.topic) for source in sources)

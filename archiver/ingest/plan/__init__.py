@@ -1,6 +1,3 @@
-"""Decides what to archive next: which ranges of offsets, in which order, and how large.
-
-Everything here is computed from values; asking Kafka, the table or the registry belongs in `archiver.ingest.topic`.
-"""
+"""Decide which ranges to archive next, their order and size, without I/O."""
 
 __all__ = ["backlog", "ranges", "waiting", "wave"]

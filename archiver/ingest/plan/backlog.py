@@ -1,7 +1,6 @@
-"""A partition's backlog: the offsets left to archive, an estimate of their bytes, and how they are cut into ranges.
+"""A partition's backlog, cut into ranges by offset with estimated bytes.
 
-Bytes are known only once they are fetched. So a backlog is cut by offsets, with an estimate of the bytes per offset. If
-a cut falls inside a batch, the task before the cut owns the whole batch (docs/concepts.md, step 1).
+The task before a cut owns a batch that the cut divides (docs/concepts.md, step 1).
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ LEAST_OFFSETS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The offsets of a partition that no task has covered yet, as half-open spans in order.
-
-    Usually there is one span. There are several if a task failed or ran out of time, and tasks after it are done.
-    `epochs` lie before the offset `follows`.
-    """
+    """Half-open spans that no task has covered, in order. `epochs` lie before the offset `follows`."""
 
     partition: int
     spans: tuple[tuple[int, int], ...]
@@ -36,17 +31,16 @@ class Backlog:
 
     @property
     def offsets(self) -> int:
-        """The number of offsets."""
         return sum(end - start for start, end in self.spans)
 
     @property
     def size(self) -> float:
-        """The estimated bytes of these offsets in the log."""
+        """The estimated bytes in the log."""
         return self.offsets * self.bytes_per_offset
 
 
 class BytesPerOffset:
-    """Estimates the bytes per offset of a topic's partitions. A later measurement replaces an earlier one."""
+    """Estimates bytes per offset. Later measurements replace earlier ones."""
 
     __slots__ = ("_known",)
 
@@ -54,31 +48,26 @@ class BytesPerOffset:
         self._known: dict[int, float] = {}
 
     def learn(self, partition: int, *, offsets: int, size: int) -> None:
-        """Take a measurement: this many offsets took this many bytes."""
         if offsets >= LEAST_OFFSETS:
             self._known[partition] = size / offsets
 
     def lacks(self, partition: int) -> bool:
-        """Whether the partition has no measurement of its own."""
+        """Whether the partition has no measurement."""
         return partition not in self._known
 
     def of(self, partition: int) -> float:
-        """Bytes per offset: the partition's own, else the average of the topic's partitions, else `DEFAULT_BYTES`."""
+        """The partition's measurement, else the topic's average, else `DEFAULT_BYTES`."""
         if partition in self._known:
             return self._known[partition]
         return sum(self._known.values()) / len(self._known) if self._known else DEFAULT_BYTES
 
 
 def whole(backlog: Backlog) -> tuple[PlannedRange, ...]:
-    """The uncut backlog: one range per span."""
     return tuple(_range(backlog, start, end) for start, end in backlog.spans)
 
 
 def cut(backlog: Backlog, *, pieces: int, piece_bytes: int) -> tuple[PlannedRange, ...]:
-    """Cut the backlog from its start into at most `pieces` ranges of about `piece_bytes` each.
-
-    The offsets after the last range are left for the next wave. If the ranges reach the end, they have the same length.
-    """
+    """Cut from the start at most `pieces` ranges of about `piece_bytes`. The rest is left for the next wave."""
     step = math.ceil(piece_bytes / max(backlog.bytes_per_offset, LEAST_BYTES_PER_OFFSET))
     needed = math.ceil(backlog.offsets / step)
     if needed <= pieces:

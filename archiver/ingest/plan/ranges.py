@@ -1,7 +1,7 @@
-"""Decides which offsets of each partition to archive next, from what table, registry and brokers say of them.
+"""Decide each partition's next offsets.
 
-Archiving continues where the table ends, or where the staged files end if that is further. If the log contradicts that
-(it was truncated, it diverged, or it was deleted before it was archived), that partition alone has a DataLoss.
+Continues at the end of table or staged files, whichever is further. A truncated, diverged or expired log gives a
+DataLoss of that partition.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsBefore:
-    """The leader epochs right before a range, for sources that have them. -1: none, or not known.
-
-    `archived` is the last archived epoch, `at_leader` the epoch of the record that the leader has there.
-    """
+    """The leader epochs right before a range: the last archived one, and that of the leader. -1 if none or unknown."""
 
     archived: int = -1
     at_leader: int = -1
@@ -33,11 +30,9 @@ NO_EPOCHS: Final = EpochsBefore()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRange:
-    """A range of offsets of one partition, for one task.
+    """A range for one task.
 
-    Only the source of the records uses `epochs`. With `owns_head`, no other range ends at
-    `start_offset`: if `start_offset` lies inside a batch, as a log start may, the task keeps the batch's records from
-    there on.
+    With `owns_head` no other range ends at `start_offset`: inside a batch, the task keeps the records from there on.
     """
 
     partition: int
@@ -49,10 +44,9 @@ class PlannedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """One topic's part of a wave: the ranges to archive, and the partitions that can't continue, each with its error.
+    """A topic's part of a wave: ranges, and failed partitions.
 
-    `lost` are accepted losses: half-open ranges of offsets that the log no longer has or can't give, so the archive
-    never will.
+    `lost` are accepted losses as half-open ranges of offsets.
     """
 
     ranges: tuple[PlannedRange, ...]
@@ -67,10 +61,9 @@ def plan_topic(
     accept_gaps: bool = False,
     unreadable: Mapping[int, tuple[int, int]] | None = None,
 ) -> TopicPlan:
-    """Plan one range for each partition that has new offsets.
+    """Plan one range per partition with new offsets.
 
-    With `accept_gaps`, a partition whose log begins after the next offset continues at the start of the log. A
-    partition whose next offsets are `unreadable` continues after them.
+    `accept_gaps` continues at the log start. Partitions continue after `unreadable` next offsets.
     """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
@@ -92,10 +85,7 @@ def plan_topic(
 
 
 def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> PlannedRange | None:
-    """The range that a partition has to archive, None if nothing is new. Raises DataLoss.
-
-    With `accept_gap`, the range begins at the start of the log even if offsets before that were lost.
-    """
+    """None if nothing is new. Raises DataLoss, unless `accept_gap` permits a start at the log start."""
     check_continuity(topic, seen, accept_gap=accept_gap)
     start = max(seen.next_offset, seen.log_start)
     if start >= seen.last_stable:
@@ -119,9 +109,9 @@ def lost_ranges(
     known: Mapping[int, PartitionOffset],
     schema_version: int,
 ) -> tuple[TranslatedRange, ...]:
-    """Accepted gaps as ranges without a file: they move the next offset forward, and record that offsets were lost.
+    """Accepted gaps as ranges without a file, which advance the next offset.
 
-    `lost` has a half-open range of offsets per partition; `known` is how far the partitions were archived before.
+    `lost` are half-open; `known` is the archived end before.
     """
     return tuple(
         TranslatedRange(

@@ -1,8 +1,4 @@
-"""Decides whether a partition's few new records wait for a later run, so that a slow topic doesn't get tiny files.
-
-Only the job's own clock counts, never the producers' timestamps: records after a log end came after the job saw that
-log end.
-"""
+"""Decide whether few new records wait for a later run, to avoid tiny files. Uses only the job's clock."""
 
 from __future__ import annotations
 
@@ -13,10 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLimits:
-    """How long a partition's records may wait for more records, in seconds (`max_lag`) and bytes of the log.
-
-    `look_every` are the seconds until the job's next run: records that would be late by then don't wait.
-    """
+    """Seconds (`max_lag`) and bytes of the log. `look_every` are seconds to the next run."""
 
     max_lag: float
     min_bytes: int
@@ -30,8 +23,6 @@ class _Look:
 
 
 class Waiting:
-    """Remembers since when records of a topic's partitions wait. `clock` counts seconds."""
-
     __slots__ = ("_all_archived_at", "_clock", "_last")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +31,7 @@ class Waiting:
         self._all_archived_at: dict[int, float] = {}
 
     def saw(self, partition: int, *, archived: int, end: int) -> None:
-        """Take how a partition stands now: it is archived up to `archived`, and its log ends at `end`."""
+        """Take a partition's state: archived up to `archived`, with the log end `end`."""
         now = _Look(self._clock(), end)
         for look in (self._last.get(partition), now):
             if look is not None and archived >= look.end:
@@ -48,7 +39,7 @@ class Waiting:
         self._last[partition] = now
 
     def is_ripe(self, partition: int, *, size: float, limits: WaitLimits) -> bool:
-        """Whether to archive the waiting records (about `size` bytes) now; yes if their waiting time isn't known."""
+        """Whether to archive about `size` waiting bytes now; true if the waiting time is unknown."""
         since = self._all_archived_at.get(partition)
         if since is None or size >= limits.min_bytes:
             return True

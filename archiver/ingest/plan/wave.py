@@ -1,9 +1,4 @@
-"""Chooses the ranges of a wave: fair to all topics and partitions, and enough of them to keep every slot busy.
-
-A partition's backlog is one range while there are enough partitions; if a few partitions have most of the backlog,
-theirs is cut. If there are more partitions than one wave can serve, those that waited longest come first
-(docs/concepts.md, step 1).
-"""
+"""Choose the ranges of a wave: fair to topics and partitions, enough for all slots (docs/concepts.md, step 1)."""
 
 from __future__ import annotations
 
@@ -30,10 +25,9 @@ MOST_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """The limits of a wave.
+    """The limits of a wave. `slots` tasks run at once, `most_tasks` in all.
 
-    `slots` tasks run at the same time, `most_tasks` in all. A partition that is cut has at most `tasks_per_partition`
-    ranges of about `task_bytes` each.
+    A cut partition has at most `tasks_per_partition` ranges of about `task_bytes`.
     """
 
     slots: int
@@ -43,8 +37,6 @@ class WaveLimits:
 
 
 class WavePlanner(Generic[Topic]):
-    """Plans one wave after the other, and remembers when each partition was last served."""
-
     def __init__(self) -> None:
         self._wave = 0
         self._served: Counter[tuple[Topic, int]] = Counter()
@@ -52,7 +44,7 @@ class WavePlanner(Generic[Topic]):
     def plan(
         self, backlogs: Mapping[Topic, Sequence[Backlog]], limits: WaveLimits
     ) -> tuple[tuple[Topic, PlannedRange], ...]:
-        """The next wave's ranges, in the order in which their tasks start: each partition's first range first."""
+        """The next wave's ranges in start order: each partition's first range first."""
         self._wave += 1
         chosen = self._in_turn(backlogs)[: limits.most_tasks]
         for topic, backlog in chosen:
@@ -66,7 +58,6 @@ class WavePlanner(Generic[Topic]):
         return tuple(one for rank in zip_longest(*pieced) for one in rank if one is not None)
 
     def _in_turn(self, backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[tuple[Topic, Backlog]]:
-        """All backlogs: those that waited longest first, and among these one of each topic in turn."""
         by_wave: dict[int, list[tuple[int, Topic, Backlog]]] = defaultdict(list)
         for topic, those in backlogs.items():
             ranks: Counter[int] = Counter()
@@ -84,10 +75,9 @@ class WavePlanner(Generic[Topic]):
 def time_shares(
     planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
 ) -> tuple[float, ...]:
-    """The share of the wave's time that each range's task may take. A share is at most 1; they add up to `slots`.
+    """Each range's share of the wave's time: at most 1, with a sum of `slots`.
 
-    Half of the time is divided equally, half by estimated bytes: small tasks don't need all of theirs, and large tasks
-    get further.
+    Half is equal, half by estimated bytes.
     """
     sizes = [max(1.0, size) for size in _sizes(planned, backlogs)]
     total = sum(sizes)
@@ -97,10 +87,9 @@ def time_shares(
 def small_together(
     planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Which of the ranges are done in one task, by their places in `planned`: small ones in groups, all others alone.
+    """Groups of ranges for one task, as indexes in `planned`: small ones together, large ones alone.
 
-    Ranges stay in order within their groups, and groups begin in the order of their first ranges. There are enough
-    groups to keep every slot busy to the end, and none has more than `MOST_TOGETHER` ranges.
+    In order, enough for every slot, at most `MOST_TOGETHER` each.
     """
     sizes = _sizes(planned, backlogs)
     small = [index for index, size in enumerate(sizes) if size <= SMALL_BYTES]
@@ -110,13 +99,11 @@ def small_together(
 
 
 def _sizes(planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[float]:
-    """The estimated bytes of each range."""
     densities = {(topic, each.partition): each.bytes_per_offset for topic, those in backlogs.items() for each in those}
     return [(one.end_offset - one.start_offset) * densities[topic, one.partition] for topic, one in planned]
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:
-    """Into how many pieces a large backlog is cut; 1 if there are enough large backlogs to fill the slots."""
     if not heavy or heavy >= limits.slots:
         return 1
     return max(1, min(limits.tasks_per_partition, PIECES_A_SLOT * limits.slots // heavy))

@@ -1,4 +1,4 @@
-"""What a source of records offers to the job's tasks. Kafka's is `archiver.ingest.kafka_log`."""
+"""What a source of records offers to tasks. Kafka's is `archiver.ingest.kafka_log`."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from archiver.ingest.plan.ranges import PlannedRange
 
 
 class LogReading(Protocol):
-    """One range while it is read. `batches` and `source_bytes` count what was read, `seconds` how long that took."""
+    """One range being read, with counts and seconds of reading."""
 
     batches: int
     source_bytes: int
     seconds: float
 
     def records(self) -> Generator[Records]:
-        """The records of the range in order, without gaps, up to its end or to the end of the time.
+        """The records in order, without gaps, to the end of range or time.
 
-        If the rest of the range can't be read, a subclass of ContextError is raised after what was read.
+        Raises a ContextError after the readable part.
         """
 
     def leader_epoch(self, end_offset: int) -> int:
-        """The last leader epoch before an offset up to which records were given. -1 for a source without epochs."""
+        """The last leader epoch before an offset up to which records were returned. -1 without epochs."""
 
 
 class LogSource(Protocol):
-    """The source of the records of a topic's ranges. Its values pickle."""
+    """The source of a topic's records. Its values pickle."""
 
     def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> LogReading:
         """Begin to read a range. Reading stops after a whole batch once `budget_seconds` have passed.
 
-        Batches without a time get `plan_time_ms`, and no batch gets a later one.
+        Batches without a time get `plan_time_ms`, which also caps all times.
         """
 
     @classmethod
-    def sharing(cls, sources: Iterable[Any]) -> AbstractContextManager[None]:
-        """A context in which sources of this class, read one after the other, share what is the same for all."""
+    def sharing(cls, sources: Iterable[Any]) -> AbstractContextManager[None]: ...

@@ -1,4 +1,4 @@
-"""The values that go to a task and come back from it: a planned range in, translated ranges out. They pickle."""
+"""The values to and from a task. They pickle."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTarget(FileTarget):
-    """What all tasks of a topic share: where its records come from, how they become rows, where the files go."""
+    """What a topic's tasks share."""
 
     source: LogSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslateTask:
-    """One range to archive. `plan_time_ms` is when its wave was planned.
+    """Stops after a whole batch once `budget_seconds` have passed.
 
-    The task stops after a whole batch once `budget_seconds` have passed. `spool` is a folder on the worker's machine.
-    The task's files there take at most `spool_bytes` and one row group.
+    Files in the worker's `spool` take at most `spool_bytes` and one row group.
     """
 
     target: TopicTarget
@@ -39,9 +38,9 @@ class TranslateTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMetrics:
-    """What a task did. Times are seconds of the worker's clock; uploads run in parallel to the other steps.
+    """What a task did. Uploads run parallel to other steps.
 
-    `source_bytes` are the bytes on the wire of the batches that were kept.
+    `source_bytes` are wire bytes of kept batches.
     """
 
     records: int = 0
@@ -57,7 +56,7 @@ class TaskMetrics:
 
     @property
     def steps(self) -> dict[str, float]:
-        """The seconds that each step took, in the order of the steps."""
+        """Seconds by step, in order."""
         return {
             "fetch": self.fetch_seconds,
             "decode": self.translate_seconds,
@@ -72,10 +71,9 @@ class TaskMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """The ranges that a task covered, in order and without gaps, from the planned start on.
+    """The covered ranges without gaps from the planned start on, up to an `error`.
 
-    They end early if there is an `error`. `started_ns` and `finished_ns` are since 1970 by the worker's clock, 0 if the
-    worker never reported them. `learned` are the schemas that were asked of the schema registry.
+    Times are since 1970 by the worker's clock, 0 if unknown. `learned` schemas are the schema registry's.
     """
 
     ranges: tuple[TranslatedRange, ...]

@@ -1,7 +1,6 @@
-"""The task that runs in a Spark Python worker: it archives one range of a partition to files in the object store.
+"""The task in a Spark worker: archive one range to files. Commits nothing; safe to run twice.
 
-If an error ends the task early, it still returns the ranges before the error: their files are complete and continue the
-partition. Nothing is committed here. Running a task twice does no harm: staging accepts only one of the two results.
+Ranges before an error are complete and returned.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _READING_SHARE: Final = 0.6
 
 
 def translate_range(task: TranslateTask) -> TaskResult:
-    """Read and translate the range, write and upload its files; return the uploaded ranges in order."""
+    """Read, translate, write and upload a range; return the uploaded ranges in order."""
     started_ns = time.time_ns()
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
         reading = task.target.source.read(task.planned, plan_time_ms=task.plan_time_ms, budget_seconds=_budget(task))
@@ -75,7 +74,7 @@ def translate_range(task: TranslateTask) -> TaskResult:
 
 @contextmanager
 def together(tasks: Sequence[TranslateTask]) -> Iterator[None]:
-    """A context in which tasks that are done one after the other share what is the same for all of them."""
+    """A context in which tasks run in sequence share resources."""
     sources = [task.target.source for task in tasks]
     with ExitStack() as shared:
         for kind in dict.fromkeys(type(source) for source in sources):
@@ -109,7 +108,7 @@ def _translate(reading: LogReading, writer: RangeWriter) -> None:
 
 
 def _budget(task: TranslateTask) -> float:
-    """How many seconds the task may read, so that its storage credentials are still valid for the upload."""
+    """Reading seconds, so that storage credentials outlast the upload."""
     left = task.target.objects.seconds_left
     if left is None:
         return task.budget_seconds

@@ -1,4 +1,4 @@
-"""Which losses a run accepts: the person who started it said so, once, for this run."""
+"""The losses that a run accepts, on the user's request."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ UNREADABLE: Final[tuple[type[ContextError], ...]] = (CorruptBatch, LeaderSilent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedLosses:
-    """`gaps` are offsets that a log lost before they were archived, `unreadable` offsets that a leader can't give."""
+    """The losses that a run accepts. `gaps` were lost by the log, `unreadable` can't be given by a leader."""
 
     gaps: bool = False
     unreadable: bool = False
 
     @property
     def errors(self) -> tuple[type[ContextError], ...]:
-        """The errors after which a partition is planned again, to record the loss."""
         return (DataLoss,) * self.gaps + UNREADABLE * self.unreadable
 
 

@@ -1,8 +1,4 @@
-"""The ranges that one partition's tasks covered, put in order again (docs/concepts.md, steps 1 and 3).
-
-Tasks of one partition end in any order, and one in the middle may fail. What continues the partition is handed on at
-once; what lies ahead waits here, its files uploaded, until the gap before it is archived.
-"""
+"""Reorder the ranges of a partition's tasks (docs/concepts.md, steps 1 and 3). Ranges after a gap wait."""
 
 from __future__ import annotations
 
@@ -14,18 +10,16 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 class SameLog(Protocol):
-    """Asks if one log has a leader epoch right before a place, and a later epoch too; see `continuity.same_log`."""
+    """See `continuity.same_log`."""
 
-    def __call__(self, place: PartitionOffset, later: int, /) -> bool:
-        """Whether both are of one log."""
+    def __call__(self, place: PartitionOffset, later: int, /) -> bool: ...
 
 
 class FinishedRanges:
-    """A partition's ranges in one run of the job. `next` is the offset that comes next.
+    """A partition's ranges in one run. `next` is the next offset.
 
-    Tasks read one after the other, and an unclean election in between gives the later one another log than the earlier
-    one had. So where the epoch changes from range to range, `same_log` is asked; an epoch that falls may not go on.
-    What doesn't go on is forgotten with all that lies ahead, to be read anew, and `torn` is set until the next restart.
+    Tasks may read different logs after an unclean election: when the epoch changes, `same_log` is called; a falling
+    epoch never continues. Discontinuous and later ranges are dropped, and `torn` is set until `restart`.
     """
 
     __slots__ = ("_ahead", "_epoch", "_head", "_same_log", "next", "torn")
@@ -39,7 +33,7 @@ class FinishedRanges:
         self._ahead: list[TranslatedRange] = []
 
     def push(self, ranges: Iterable[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """Take what a task covered; gives the ranges that continue the partition now, and those that came too late."""
+        """Take a task's ranges; return those that continue the partition now, and late ones."""
         self._ahead = sorted((*self._ahead, *ranges), key=lambda one: one.start_offset)
         ready: list[TranslatedRange] = []
         while self._ahead and self._ahead[0].start_offset <= self.next:
@@ -55,25 +49,21 @@ class FinishedRanges:
         return tuple(ready)
 
     def restart(self, start: int, *, epoch: int = -1) -> tuple[TranslatedRange, ...]:
-        """Go on at `start`, where table and staged files end, in this epoch; gives what `push` would.
-
-        What is read from there on is known to go on: the plan looked at it, and so does the first fetch.
-        """
         ready = self.rejoin(start, epoch=self._epoch if epoch < 0 else epoch)
         self._head, self.torn = start, False
         return ready
 
     def rejoin(self, start: int, *, epoch: int) -> tuple[TranslatedRange, ...]:
-        """Go on at `start`, where ranges of others end, in their epoch; gives what `push` would.
+        """Continue at `start`, the end of ranges of other processes; return like `push`.
 
-        What others read may be of another log, so nothing is known to go on from there.
+        They may have read another log, so nothing proves continuity.
         """
         self.next, self._epoch = start, epoch
         self._head, self.torn = None, False
         return self.push(())
 
     def spans(self, end: int) -> tuple[tuple[int, int], ...]:
-        """What is missing up to `end`, as half-open spans in order."""
+        """The missing half-open spans up to `end`, in order."""
         missing: list[tuple[int, int]] = []
         at = self.next
         for one in self._ahead:
@@ -86,19 +76,14 @@ class FinishedRanges:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something still waits for a gap to be archived."""
         return bool(self._ahead)
 
     def leftover(self) -> tuple[TranslatedRange, ...]:
-        """What still waits for a gap to be archived; it is forgotten here."""
         left, self._ahead = tuple(self._ahead), []
         return left
 
     def _continues(self, one: TranslatedRange) -> bool:
-        """Whether the range was read from the log that has what comes before it.
-
-        Who has one record of an epoch has all before it; so in one epoch there is nothing to ask.
-        """
+        """Within an epoch continuity is certain: a record implies all before it."""
         if one.start_offset == self._head or self._epoch in (-1, one.leader_epoch):
             return True
         place = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)

@@ -1,4 +1,4 @@
-"""Whether a topic's table still has what was archived: looked at as a run begins, and rows compared as it ends."""
+"""Check that a topic's table has what was archived: at the start, and by comparing rows at the end of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class KeptRows:
-    """One topic's check in one run. What is wrong comes into the report; while the catalog is away, nothing is."""
+    """One topic's check in one run. Faults go into the report; none while the catalog is down."""
 
     def __init__(
         self, registry: Registry, catalog: TableCatalog, report: TopicReportBuilder, *, formats: SegmentFormats
@@ -32,7 +32,7 @@ class KeptRows:
         self._has_uncompared = False
 
     def look(self, opened: OpenedTopic) -> None:
-        """Look whether the table has what was committed. Raises RolledBack where it was set back."""
+        """Check the table. Raises RolledBack if it was rolled back."""
         error: ContextError | None
         try:
             found = check_archive(
@@ -50,12 +50,12 @@ class KeptRows:
         if isinstance(error, RolledBack):
             raise error
         if isinstance(error, RowsAltered):
-            self._altered = error  # told by `compare`, which may find them mended
+            self._altered = error  # reported by `compare`, which may find them mended
         elif error is not None:
             self._report.warn(error)
 
     def compare(self, opened: OpenedTopic, allowance: Allowance) -> None:
-        """Compare rows that others may have written, unless the topic failed. Tell which are altered."""
+        """Compare rows that other engines may have written, unless the topic failed. Reports altered ones."""
         told, waiting = self._altered, 0
         load = partial(self._catalog.reload, opened.table)
         try:

@@ -1,4 +1,4 @@
-"""What the job remembers of a topic between its runs."""
+"""What the job remembers of a topic between runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """How much an offset takes, since when records wait, and the partitions that are held up by one of their records.
+    """What the job remembers of a topic between runs.
 
-    Such a record waits for the schema registry, or halts its topic. `proven` is what `Continuity` found out, `begun`
-    where partitions begin as far as the journal knows. `unproven` has the partitions whose leader proves no epochs.
+    `held_up` partitions wait for one record (schema registry, or a halt). `proven` is by `Continuity`, `begun` are
+    journaled first offsets, `unproven` are without epoch proofs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)

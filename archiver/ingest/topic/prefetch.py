@@ -1,7 +1,4 @@
-"""What a wave's plan needs to know of many topics, asked together: tables a few at once, brokers once for all topics.
-
-A topic that brokers can't be asked about so asks by itself when it is planned: what is wrong with it stays its own.
-"""
+"""The state of many topics for a wave's plan. A topic that fails here queries again when planned."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetched:
-    """What was asked for a topic's plan together with that of others: how far it is archived, or why that isn't known.
+    """The archived offsets or the error, and `bounds` read after them.
 
-    `bounds` were asked after that, of all partitions that were to be looked at; None where a leader didn't answer.
+    None if a leader didn't answer.
     """
 
     archived: ArchivedOffsets | ContextError
@@ -35,18 +32,13 @@ class Prefetched:
 
 
 class Plannable(Protocol):
-    """What is asked for here of a topic's run; see `TopicRun`."""
+    @property
+    def name(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """The topic's name."""
+    def given_up(self) -> tuple[int, ...]: ...
 
-    @property
-    def given_up(self) -> tuple[int, ...]:
-        """The partitions that aren't looked at any more."""
-
-    def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
-        """How far the topic is archived."""
+    def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets: ...
 
 
 Run = TypeVar("Run", bound=Plannable)
@@ -55,9 +47,9 @@ Run = TypeVar("Run", bound=Plannable)
 def prefetch(
     runs: Sequence[Run], *, catalogs: CatalogPool, brokers: BrokerClient, stop: threading.Event
 ) -> dict[Run, Prefetched]:
-    """What is known of the runs' topics for their plans: first where the archive stands, then of the logs.
+    """Read archived offsets, then log ends.
 
-    In this order: a log that is asked first may seem to end before what others archive of it meanwhile.
+    In the other order, a log may seem shorter than the archive of another process.
     """
     archived: dict[Run, ArchivedOffsets | ContextError] = {}
     for run, answer in catalogs.each(runs, lambda run, catalog: run.archived_offsets(catalog), stop):

@@ -1,7 +1,4 @@
-"""The account of one topic in one run: what was committed, what went wrong, and which partitions were given up.
-
-Errors stay with the partition or topic they happened to. A partition that failed for good is left out of later waves.
-"""
+"""The account of a topic's run: commits, errors, and given-up partitions."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ TRIES = 3
 
 
 class TopicReportBuilder:
-    """Keeps the account and notifies the observer. `acceptable` are errors after which a partition is tried again."""
+    """Keeps the account and notifies the observer. After `acceptable` errors a partition is retried."""
 
     def __init__(
         self,
@@ -48,56 +45,46 @@ class TopicReportBuilder:
 
     @property
     def failed(self) -> bool:
-        """Whether the topic as a whole can't go on in this run."""
         return self._error is not None
 
     @property
     def given_up(self) -> tuple[int, ...]:
-        """The partitions that can't go on in this run."""
         return tuple(partition for partition, report in self._partitions.items() if report.error)
 
     def fail(self, error: ContextError) -> None:
-        """Note that the topic as a whole can't go on in this run."""
         self._error = self._error or error
         self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def warn(self, error: ContextError) -> None:
-        """Note what is wrong with the topic's archive though the run goes on."""
         self._warning = self._warning or error
         self._observer(Failed(topic=self._topic, partition=None, error=error))
 
     def catalog_away(self, error: CatalogUnreachable) -> None:
-        """Note that what is staged waits for the catalog; the run goes on."""
         if self._away is None:
             self._observer(Failed(topic=self._topic, partition=None, error=error))
         self._away = error
 
     def catalog_answered(self) -> None:
-        """Note that nothing waits for the catalog any more."""
         self._away = None
 
     def left_out(self, errors: Mapping[int, ContextError]) -> None:
-        """Note the partitions that the latest commit left out, each with the reason; their ranges stay staged."""
         for partition in sorted(errors.keys() - self._left_out.keys()):
             self._observer(Failed(topic=self._topic, partition=partition, error=errors[partition]))
         self._left_out = errors
 
     def give_up(self, partition: int, error: ContextError) -> None:
-        """Note that a partition can't go on in this run; its first reason counts."""
         if self._of(partition).error is None:
             self._partitions[partition] = replace(self._of(partition), error=error)
             self._observer(Failed(topic=self._topic, partition=partition, error=error))
 
     def begin_wave(self) -> None:
-        """Begin a wave: each partition's errors count once more."""
         self._judged.clear()
 
     def progressed(self, partition: int) -> None:
-        """Note that a partition made progress: earlier errors don't count any more."""
+        """Forget earlier errors of a partition that made progress."""
         self._tries[partition] = 0
 
     def judge(self, partition: int, error: ContextError) -> None:
-        """Give a partition up for a task's error, or let it be tried again. A task stopped on request has no error."""
         if isinstance(error, TaskInterrupted):
             return
         if partition not in self._judged:
@@ -108,20 +95,17 @@ class TopicReportBuilder:
             self.give_up(partition, error)
 
     def committed(self, ranges: Sequence[TranslatedRange]) -> None:
-        """Note what is in the table now."""
         for partition in sorted({one.partition for one in ranges}):
             own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
             self._partitions[partition] = self._of(partition).committed(own)
         self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))
 
     def doubt_schema(self) -> None:
-        """Tell if the schema hardly fits what was committed."""
         for part, fit in self.report().recognition.parts.items():
             if fit.doubt is not None:
                 self._observer(SchemaDoubted(topic=self._topic, part=part, fit=fit, doubt=fit.doubt))
 
     def report(self) -> TopicReport:
-        """The account so far."""
         return TopicReport(
             topic=self._topic,
             table=self._table,

@@ -1,4 +1,4 @@
-"""One topic in one run of the job: plans its waves, takes its tasks' results, stages and commits them."""
+"""One topic in a run of the job: plan waves, take results, stage and commit."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class TopicRun:
-    """A topic's run, from its opened table on. `look_every` (seconds) is when the next run begins, None for never.
+    """One topic's run. `look_every` is seconds to the next run, None for never.
 
-    `after_commit` is called after each commit, in its thread; it must not raise.
+    `after_commit` runs in the commit's thread and must not raise.
     """
 
     def __init__(
@@ -98,70 +98,62 @@ class TopicRun:
 
     @property
     def name(self) -> str:
-        """The topic's name."""
         return self.config.name
 
     @property
     def failed(self) -> bool:
-        """Whether the topic as a whole can't go on in this run."""
         return self._report.failed
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the last plan left a partition out because it has few and recent records; a later wave may take it.
+        """Whether the last plan left out a partition with few recent records.
 
-        A topic that had nothing to plan and waits for nothing is left out of the run's later waves.
+        Topics with neither work nor waiting records skip later waves.
         """
         return self._is_waiting
 
     @property
     def is_done(self) -> bool:
-        """Whether the table has all up to the run's end, so that the run needn't look again.
+        """Whether the table has everything to the run's end.
 
-        Only ranges that are known to be in the table count, not those that were staged: a commit may refuse them.
+        Staged ranges don't count: a commit may refuse them.
         """
         if not self._finished or self._report.given_up:
             return False
         return all(self._in_table.get(one, 0) >= self._until[one] for one in self._finished)
 
     def fail(self, error: ContextError) -> None:
-        """Note that the topic as a whole can't go on in this run."""
         self._report.fail(error)
 
     def begin(self, *, has_staged: bool) -> None:
-        """Commit what an earlier run left (`has_staged`), and look whether the table still has what was archived.
+        """Commit what an earlier run left, add ranges that a restored registry lacks, check the table.
 
-        Ranges that the registry lacks since its database was restored from an older backup are added, once staged
-        ranges of the backup landed or were refused. Raises RegistryBehind if nothing says which these are, and
-        RolledBack if the table was set back: the topic stops. If other engines removed rows, it continues with a
+        Raises RegistryBehind if these can't be determined, RolledBack if the table was rolled back. Removed rows give a
         warning.
         """
         self._is_as_opened = not has_staged
         if has_staged:
-            with suppress(RolledBack):  # told below, with all that is missing
+            with suppress(RolledBack):  # raised below, with everything missing
                 self.commit()
         if not self.opened.table.is_recalled:
             add_lacking_ranges(self.opened.table, self._registry, self.opened.journal, self._formats)
         self._kept.look(self.opened)
 
     def compare(self, allowance: Allowance) -> None:
-        """Compare rows that others may have written, once everything is archived. Tell which are altered."""
+        """Compare rows of other engines after archiving. Reports altered ones."""
         self._kept.compare(self.opened, allowance)
 
     @property
     def given_up(self) -> tuple[int, ...]:
-        """The partitions that can't go on in this run."""
         return self._report.given_up
 
     def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
-        """How far the topic is archived, asked of a catalog's connection that may be another thread's."""
         return archived_offsets(self.opened, registry=self._registry, catalog=catalog, is_as_opened=self._is_as_opened)
 
     def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
-        """What is left to archive, up to where the logs ended when the run first looked. Empty once all is archived.
+        """What is left up to the log ends first seen. Empty when all is archived.
 
-        A partition with few and recent records is left out if the job will look again: see `is_waiting`. Raises the
-        error that `prefetched` has in place of an answer.
+        Raises the error in `prefetched`. Few recent records may wait: see `is_waiting`.
         """
         self._is_as_opened = False
         if isinstance(prefetched.archived, ContextError):
@@ -209,7 +201,7 @@ class TopicRun:
         return found
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
-        """Stage what a task covered, and judge the error that ended it."""
+        """Stage a task's ranges, and judge its error."""
         self._report.metrics += result.metrics
         self._observer(TaskFinished(topic=self.name, planned=planned, result=result))
         self._remember(result.learned)
@@ -218,7 +210,7 @@ class TopicRun:
         if result.ranges:
             self._learn(planned.partition, result)
             staged = self._stage(finished.push(result.ranges))
-            if staged.rejected:  # others have staged their offsets
+            if staged.rejected:  # other processes have staged their offsets
                 self._rejoin(planned.partition)
             if staged.accepted:
                 self._report.progressed(planned.partition)
@@ -243,11 +235,10 @@ class TopicRun:
         self._judge(planned, result, is_head=is_head)
 
     def commit(self, catalog: TableCatalog | None = None) -> None:
-        """Bring everything staged for the topic into its table, what an earlier run left included.
+        """Commit everything staged.
 
-        While the catalog doesn't answer it stays staged, and the run goes on. So does what is staged of a partition
-        that is ahead of the table. Another thread may call this, with a `catalog` of its own, while nothing else is
-        asked of the topic.
+        Ranges stay staged while the catalog is down or a partition is ahead. Another thread may call it with its
+        `catalog`.
         """
         catalog = catalog or self._catalog
         started = time.perf_counter()
@@ -266,10 +257,9 @@ class TopicRun:
             self._after_commit(self.opened.staged)
 
     def finish(self) -> None:
-        """End with what still waits after a gap, and commit what was accepted since the last commit.
+        """End with ranges that wait after a gap.
 
-        Where others filled the gap, what waits is staged if it is of the log that they read. The registry keeps the
-        rest as rejected.
+        If other processes filled the gap, those of the same log are staged; the rest is kept as rejected.
         """
         waiting = {partition: each for partition, each in self._finished.items() if each.is_waiting}
         self._rejoin(*waiting)
@@ -283,7 +273,6 @@ class TopicRun:
             self._report.doubt_schema()
 
     def report(self) -> TopicReport:
-        """The account so far."""
         return self._report.report()
 
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
@@ -310,7 +299,6 @@ class TopicRun:
         return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._held_up else backlog
 
     def _use_schema(self) -> None:
-        """Store the schema version of the records that are about to be archived, if it is new."""
         following = self.opened.next_version
         self.opened = for_records(self.opened, self._registry)
         if following is not None:
@@ -328,38 +316,34 @@ class TopicRun:
         return self._waiting.is_ripe(backlog.partition, size=backlog.size, limits=limits)
 
     def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
-        """Note what is in the table now."""
         self._report.committed(ranges)
         for one in ranges:
             self._in_table[one.partition] = max(one.end_offset, self._in_table.get(one.partition, 0))
 
     def _commit_rest(self) -> None:
-        """Commit what was staged without a task that ends with a commit."""
         if self._has_uncommitted:
             self.commit()
 
     def _keep_starts(self, starts: Mapping[int, int]) -> None:
-        """Have the journal know where partitions begin, before anything of them is staged."""
+        """Journal first offsets before anything is staged."""
         if not starts.items() <= self._begun.items():
             self.opened.journal.keep_starts(starts)
             self._begun.update(starts)
 
     def _warn_of_epochs(self, seen: SeenTopic) -> None:
-        """Log once that leaders prove nothing by epochs."""
+        """Log once that leaders don't prove continuity by epochs."""
         unproven = {partition.partition for partition in seen.partitions if not partition.proves_epochs}
         if unproven - self._unproven:
             self._unproven |= unproven
             _LOG.warning(UNPROVEN_EPOCHS, self.name)
 
     def _record_loss(self, seen: SeenTopic, lost: Mapping[int, tuple[int, int]]) -> None:
-        """Record what the logs lost, in a commit of its own."""
         if not lost:
             return
         self._stage(lost_ranges(self.name, lost, known=seen.known, schema_version=self.opened.row.schema_version))
         self.commit()
 
     def _estimate(self, seen: SeenTopic, ranges: Sequence[PlannedRange]) -> None:
-        """Ask the brokers how large the logs are that nothing is known of, where it may matter."""
         logs = {each.partition: each.last_stable - each.log_start for each in seen.partitions}
         asked = [
             each.partition
@@ -371,7 +355,7 @@ class TopicRun:
                 self._sizes.learn(partition, offsets=logs[partition], size=size)
 
     def _remember(self, schemas: Mapping[SchemaIdentity, bytes]) -> None:
-        """Keep what the schema registry told a task, for later tasks, and for times when it is down."""
+        """Keep schemas that a task read, for later tasks and outages."""
         if schemas and self.opened.schema_registry is not None:
             news = KnownSchemas(schemas=schemas)
             self._registry.last_known.remember_schemas(self.opened.topic, self.opened.schema_registry, news)
@@ -384,7 +368,6 @@ class TopicRun:
         self._sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
 
     def _judge_rejected(self, planned: PlannedRange) -> None:
-        """Judge a head that the fence rejected. Where others are faster, the next plan begins further on."""
         place = (planned.partition, planned.start_offset)
         if place in self._rejected:
             self._report.judge(
@@ -401,9 +384,9 @@ class TopicRun:
         self._rejected.add(place)
 
     def _judge(self, planned: PlannedRange, result: TaskResult, *, is_head: bool) -> None:
-        """Judge the error of a task, or that it gave nothing.
+        """Judge a task's error or empty result.
 
-        A corrupt batch gives up a partition only once all before it is archived, in as many waves as that takes.
+        A corrupt batch gives a partition up only after everything before it is archived.
         """
         if result.error is not None:
             if is_head or not isinstance(result.error, CorruptBatch):
@@ -420,14 +403,12 @@ class TopicRun:
             )
 
     def _rejoin(self, *partitions: int) -> None:
-        """Go on where the accepted ranges of these partitions end now: others have staged some of them."""
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
             if (end := reached.get(partition)) is not None:
                 self._stage(self._finished[partition].rejoin(end.next_offset, epoch=end.leader_epoch))
 
     def _stage(self, ranges: Sequence[TranslatedRange]) -> Staged:
-        """Stage the ranges; return which of them the fence accepted."""
         if not ranges:
             return Staged(accepted=(), rejected=())
         pass_point(FaultPoint.BEFORE_STAGE)

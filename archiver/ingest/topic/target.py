@@ -22,7 +22,7 @@ def target_of(
     format_: SegmentFormat,
     pending_bytes: int,
 ) -> TopicTarget:
-    """What the topic's tasks share. `pending_bytes` is `partition_memory`."""
+    """`pending_bytes` is `partition_memory`."""
     table, row, topic = opened.table, opened.row, opened.topic
     partitioning = table.partitioning
     time_column = partitioning.time

@@ -1,4 +1,4 @@
-"""The offsets that a topic's leaders can't give, and the offsets at which partitions continue if a run accepts that."""
+"""Offsets that leaders can't give, and how partitions continue if a run accepts that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schema_mapping.errors import ContextError
 
 
 class UnreadableOffsets:
-    """Remembers the partitions of one topic whose last task met unreadable offsets. `accepts` says to go past them."""
+    """The partitions whose last task met unreadable offsets. `accepts` skips them."""
 
     def __init__(self, topic: str, topic_id: UUID | None, brokers: BrokerClient, *, accepts: bool) -> None:
         self._topic = topic
@@ -24,14 +24,13 @@ class UnreadableOffsets:
         self._suspected: set[int] = set()
 
     def note(self, partition: int, error: ContextError | None) -> None:
-        """Take the error that ended a task of the partition."""
         if self._accepts and isinstance(error, UNREADABLE):
             self._suspected.add(partition)
 
     def spans(self, partitions: Iterable[SeenPartition]) -> tuple[dict[int, tuple[int, int]], dict[int, ContextError]]:
-        """The unreadable offsets that come next, by partition, and the errors of partitions that stay stopped.
+        """The next unreadable offsets by partition, and the errors of stopped partitions.
 
-        Every partition is fetched again first: what can be read now is no loss.
+        Partitions are fetched again first: readable offsets are no loss.
         """
         spans: dict[int, tuple[int, int]] = {}
         refused: dict[int, ContextError] = {}

@@ -1,7 +1,4 @@
-"""The assigned partitions of a consumer, and whose turn it is.
-
-Partitions take turns batch by batch. At most `parallelism` of them read ahead at a time. Nothing here waits.
-"""
+"""The assigned partitions, which take turns by batch. At most `parallelism` read ahead."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ from archiver.replay.consumer.partition_reader import PartitionReader
 
 
 class Assignment:
-    """The readers of the assigned partitions, in the order of their turns."""
-
     def __init__(self, executor: Executor, parallelism: int) -> None:
         self._executor = executor
         self._parallelism = parallelism
@@ -34,30 +29,22 @@ class Assignment:
         return partition in self._readers
 
     def find(self, partition: PartitionId) -> PartitionReader | None:
-        """Return the reader of a partition, None if it isn't assigned."""
         return self._readers.get(partition)
 
     def add(self, reader: PartitionReader) -> None:
-        """Assign a partition."""
         self._readers[reader.partition_id] = reader
         self._turns.append(reader)
 
     def remove(self, partition: PartitionId) -> None:
-        """Unassign a partition."""
         reader = self._readers.pop(partition)
         self._turns.remove(reader)
         reader.close()
 
     def clear(self) -> None:
-        """Unassign every partition."""
         for partition in list(self._readers):
             self.remove(partition)
 
     def next_ready(self, wanted: Callable[[PartitionReader], bool]) -> PartitionReader | None:
-        """Return the next `wanted` reader that has a batch to give records from; None if all are still reading.
-
-        Starts to read ahead where the parallelism allows it.
-        """
         self._read_ahead(wanted)
         for reader in tuple(self._turns):
             if not wanted(reader):
@@ -73,7 +60,6 @@ class Assignment:
         return None
 
     def running_reads(self, wanted: Callable[[PartitionReader], bool]) -> list[Future[pa.RecordBatch | None]]:
-        """Return the next batch of each `wanted` reader that reads ahead."""
         return [reader.read_ahead.future for reader in self._turns if reader.read_ahead is not None and wanted(reader)]
 
     def _read_ahead(self, wanted: Callable[[PartitionReader], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Assigning, unassigning, pausing and seeking partitions, as confluent_kafka's consumer does it."""
+"""Changes of the assignment, as in confluent_kafka's consumer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from archiver.replay.consumer.poll_loop import PollLoop
 
 
 class AssignmentChanges:
-    """Changes an assignment when a consumer's methods ask for it. Raises what those methods raise."""
+    """Changes an assignment. Raises the errors of the consumer's methods."""
 
     def __init__(
         self,
@@ -43,7 +43,6 @@ class AssignmentChanges:
         self._reset = reset
 
     def replace(self, partitions: list[TopicPartition]) -> None:
-        """Assign these partitions and no others."""
         check_list(partitions)
         wanted = [partition_id(one) for one in partitions]
         if len(set(wanted)) != len(wanted):
@@ -54,7 +53,6 @@ class AssignmentChanges:
             self._assignment.add(reader)
 
     def add(self, partitions: list[TopicPartition]) -> None:
-        """Assign these partitions too."""
         check_list(partitions)
         for one in partitions:
             if partition_id(one) in self._assignment:
@@ -63,25 +61,21 @@ class AssignmentChanges:
             self._assignment.add(reader)
 
     def remove(self, partitions: list[TopicPartition]) -> None:
-        """Unassign these partitions."""
         check_list(partitions)
         for reader in [self._assigned(one) for one in partitions]:
             self._assignment.remove(reader.partition_id)
             self._poll_loop.forget_events_of(reader.partition_id)
 
     def clear(self) -> None:
-        """Unassign all partitions."""
         self._assignment.clear()
         self._poll_loop.forget_events()
 
     def set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
-        """Pause these partitions, or resume them."""
         check_list(partitions)
         for reader in [self._assigned(one) for one in partitions]:
             reader.is_paused = paused
 
     def seek(self, partition: TopicPartition) -> None:
-        """Go on with this partition from another offset."""
         reader = self._assigned(partition)
         self._poll_loop.forget_events_of(reader.partition_id)
         reader.seek(self._reader(partition).position)
@@ -100,11 +94,6 @@ class AssignmentChanges:
 
 
 def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int | None, reset: OffsetReset) -> int:
-    """Resolve the logical offset `one.offset` to a number; KafkaException where it is neither.
-
-    An offset before the archive's first one starts at the first, unless `reset` says otherwise. An offset after the
-    last one is kept: the archive is behind the topic and will reach it.
-    """
     offset: int = one.offset
     if offset in (OFFSET_STORED, OFFSET_INVALID):
         if committed is None:

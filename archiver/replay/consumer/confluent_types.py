@@ -1,4 +1,4 @@
-"""Between confluent_kafka's types and ours: partitions, error codes and exceptions, and cluster metadata."""
+"""Conversions from and to confluent_kafka's types."""
 
 from __future__ import annotations
 
@@ -26,29 +26,26 @@ PartitionId: TypeAlias = tuple[str, int]
 
 
 def partition_id(one: TopicPartition) -> PartitionId:
-    """Return topic and number of a partition."""
     return one.topic, one.partition
 
 
 def check_list(partitions: Any) -> None:
-    """Raise TypeError unless this is a list of TopicPartition, as confluent_kafka does."""
+    """Raise TypeError unless this is a list of TopicPartition."""
     if not isinstance(partitions, list) or not all(isinstance(one, TopicPartition) for one in partitions):
         raise TypeError("requires list of TopicPartition")
 
 
 def failure(code: int, text: str) -> KafkaException:
-    """Make the exception that confluent_kafka's methods raise."""
     return KafkaException(KafkaError(code, text))
 
 
 def or_invalid(offset: int | None) -> int:
-    """Return the offset, or OFFSET_INVALID, which stands for none."""
     found: int = OFFSET_INVALID if offset is None else offset
     return found
 
 
 def cluster_metadata(archives: Iterable[TopicArchive]) -> ClusterMetadata:
-    """Describe archived topics and their partitions: no brokers, no leaders, no replicas."""
+    """Describe archived topics: no brokers, no leaders, no replicas."""
     cluster: Any = ClusterMetadata()
     for archive in archives:
         topic: Any = TopicMetadata()

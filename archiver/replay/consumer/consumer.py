@@ -1,8 +1,4 @@
-"""A consumer of archived topics with the methods of `confluent_kafka.Consumer`.
-
-Code written for that consumer runs on this one: assign, seek, poll, consume, offsets by time. An archive has no groups
-and no credentials of its own; methods that need them say what they do instead.
-"""
+"""A consumer of archived topics with the methods of `confluent_kafka.Consumer`."""
 
 from __future__ import annotations
 
@@ -42,17 +38,17 @@ Callback: TypeAlias = Callable[[Any, list[TopicPartition]], Any]
 
 
 class ReplayConsumer:
-    """Reads archived topics as a Kafka consumer reads live ones. For one thread at a time.
+    """Reads archived topics like a Kafka consumer. For one thread at a time.
 
-    There are no groups, so it gets every partition it asks for. At the end of a partition it waits for the archive to
-    grow and loads the table again every few seconds. Errors of the archive (ArchiverError, CatalogError) are raised,
-    never given as messages. After an error that is retryable, the next poll goes on from the same offset.
+    There are no groups. At the end of a partition it waits for the archive to grow. Errors of the archive
+    (ArchiverError, CatalogError) are raised, never returned as messages; after a retryable one, the next poll
+    continues.
     """
 
     def __init__(
         self, config: Config, options: Mapping[str, Any] | None = None, *, tables: TableSource | None = None
     ) -> None:
-        """`options` are those of ReplayOptions. Tables come from `tables`, else from the catalog in `config`."""
+        """`options` as in ReplayOptions. Tables come from `tables`, else from the catalog in `config`."""
         self._options = ReplayOptions.parse(options or {})
         self._archives = OpenArchives(config, tables)
         self._executor = ThreadPoolExecutor(self._options.parallelism + 1, thread_name_prefix="replay")
@@ -79,26 +75,23 @@ class ReplayConsumer:
     # --- assignment -------------------------------------------------------------------------------------------------
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Read these partitions and no others, each from its offset.
+        """Replace the assignment.
 
-        An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID. The last two stand for the
-        offset that this consumer committed, else for `auto.offset.reset`. ReplayError where a topic has no archive.
+        An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID: the offset that this
+        consumer committed, else `auto.offset.reset`. Raises ReplayError if a topic has no archive.
         """
         self._check_open()
         self._changes.replace(partitions)
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
-        """Read these partitions too."""
         self._check_open()
         self._changes.add(partitions)
 
     def unassign(self) -> None:
-        """Stop reading all partitions."""
         self._check_open()
         self._changes.clear()
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
-        """Stop reading these partitions."""
         self._check_open()
         self._changes.remove(partitions)
 
@@ -114,11 +107,11 @@ class ReplayConsumer:
         on_revoke: Callback | None = None,
         on_lost: Callback | None = None,  # noqa: ARG002 - nothing is ever lost to another member
     ) -> None:
-        """Read every partition of these topics, also those that the archive gains later.
+        """Read every partition of these topics, also later ones.
 
-        A name that begins with `^` is a regular expression over the archived topics. The next poll makes the assignment
-        and calls `on_assign`. `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never
-        called.
+        A name that begins with `^` is a regular expression. The next poll makes the assignment and calls `on_assign`.
+        `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never called.
+        Raises TypeError unless `topics` is a list of names.
         """
         self._check_open()
         if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
@@ -127,7 +120,6 @@ class ReplayConsumer:
         self._subscription = Subscription(tuple(topics), on_assign, on_revoke)
 
     def unsubscribe(self) -> None:
-        """End the subscription and stop reading all partitions."""
         self._check_open()
         subscription, self._subscription = self._subscription, None
         if subscription is not None and subscription.on_revoke is not None and len(self._assignment):
@@ -135,24 +127,22 @@ class ReplayConsumer:
         self.unassign()
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        """Give no records of these partitions until they are resumed."""
         self._check_open()
         self._changes.set_paused(partitions, paused=True)
 
     def resume(self, partitions: list[TopicPartition]) -> None:
-        """Give records of these partitions again."""
         self._check_open()
         self._changes.set_paused(partitions, paused=False)
 
     def seek(self, partition: TopicPartition) -> None:
-        """Go on with an assigned partition from another offset; logical offsets mean what they do in `assign`."""
+        """Continue an assigned partition at another offset, which may be logical as in `assign`."""
         self._check_open()
         self._changes.seek(partition)
 
     # --- records ----------------------------------------------------------------------------------------------------
 
     def poll(self, timeout: float | None = None) -> ReplayMessage | None:
-        """Return the next record or event, or None if none came within `timeout` seconds (None or -1: no limit)."""
+        """Return the next record or event; None if none came within `timeout` seconds (None or -1: no limit)."""
         message = self._poll_loop.next_of_batch()
         if message is not None:
             return message
@@ -160,9 +150,9 @@ class ReplayConsumer:
         return found[0] if found else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
-        """Return the next `num_messages` records and events, or what that came within `timeout` seconds (-1: no limit).
+        """Return the next `num_messages` records and events, fewer after `timeout` seconds (-1: no limit).
 
-        A failure after some records came is raised by the next call, so that none of them is lost.
+        An error after some records is raised by the next call. Raises ValueError for more than a million messages.
         """
         self._check_open()
         if not 0 <= num_messages <= MAX_MESSAGES:
@@ -171,10 +161,10 @@ class ReplayConsumer:
         return self._poll_loop.consume(num_messages, deadline)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Give the rest of the assigned partitions as Arrow batches, up to the present end of the archive.
+        """Yield the rest of the assigned partitions, up to the present end, as Arrow batches of one partition.
 
-        A batch holds records of one partition in order: partition, offset, timestamp_type, timestamp (ms, -1: none),
-        key, value, headers. The schema's metadata holds the topic's name under `topic`.
+        Columns: partition, offset, timestamp_type, timestamp (ms, -1: none), key, value, headers. The schema's metadata
+        has the topic.
         """
         self._check_open()
         self._apply_subscription()
@@ -199,7 +189,7 @@ class ReplayConsumer:
     # --- offsets ----------------------------------------------------------------------------------------------------
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return for each partition the offset after the last record given; OFFSET_INVALID where none was given."""
+        """Return for each partition the offset after the last returned record, or OFFSET_INVALID."""
         self._check_open()
         check_list(partitions)
         readers = [self._assignment.find(partition_id(one)) for one in partitions]
@@ -211,10 +201,7 @@ class ReplayConsumer:
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
     ) -> tuple[int, int]:
-        """Return low and high watermark: the first archived offset, and the offset after the last.
-
-        Loads the table again unless `cached`. `timeout` is ignored; the catalog has a time limit of its own.
-        """
+        """Return low and high watermark. Refreshes the table unless `cached`; `timeout` is ignored."""
         del timeout
         self._check_open()
         archive = self._archives.of(partition.topic)
@@ -223,7 +210,7 @@ class ReplayConsumer:
         return archive.watermarks(partition.partition)
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return for each partition the first offset at or after the time `offset` (ms); OFFSET_END if none is."""
+        """Return for each partition the first offset at or after the time `offset` (ms), or OFFSET_END."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -239,23 +226,18 @@ class ReplayConsumer:
         offsets: list[TopicPartition] | None = None,
         asynchronous: bool = True,
     ) -> list[TopicPartition] | None:
-        """Commit offsets for this consumer: those given, the one after `message`, or those stored or consumed.
-
-        An archive has no groups, so committed offsets are gone with the consumer. To keep them, write them with your
-        results.
-        """
+        """Commit offsets in memory: given ones, the one after `message`, or stored or consumed ones."""
         self._check_open()
         current = {each.partition_id: each.consumed for each in self._assignment if each.consumed is not None}
         committed = self._offsets.commit(message=message, offsets=offsets, current=current)
         return None if asynchronous else committed
 
     def store_offsets(self, message: ReplayMessage | None = None, offsets: list[TopicPartition] | None = None) -> None:
-        """Store offsets for the next `commit` without arguments."""
         self._check_open()
         self._offsets.store(message=message, offsets=offsets)
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return the offsets that this consumer committed; OFFSET_INVALID where it committed none."""
+        """Return the offsets that this consumer committed, or OFFSET_INVALID."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -267,23 +249,21 @@ class ReplayConsumer:
     # --- the archive ------------------------------------------------------------------------------------------------
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """Describe one topic, or all archived topics. Partitions have no leader and no replicas."""
         del timeout
         self._check_open()
         return cluster_metadata(self._archives.listed(topic))
 
     def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the id of the cluster that the first open topic was archived from; None if no topic is open."""
+        """Return the source cluster's id of the first open topic; None if no topic is open."""
         del timeout
         self._check_open()
         return next((archive.cluster_id for archive in self._archives.opened.values()), None)
 
     def memberid(self) -> None:
-        """Return None: there is no group to be a member of."""
         self._check_open()
 
     def consumer_group_metadata(self) -> Any:
-        """Raise KafkaException: a transaction can't commit offsets of an archive. Write them with the results."""
+        """Raise KafkaException: a transaction can't commit offsets of an archive."""
         raise failure(UNKNOWN_GROUP, "an archive has no groups: write offsets with the results instead")
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
@@ -292,7 +272,7 @@ class ReplayConsumer:
         raise failure(INVALID_ARG, "an archive is read with the credentials of the [catalog] section")
 
     def close(self) -> None:
-        """Stop reading and end all threads. Closing twice is harmless."""
+        """Stop reading and end all threads. Idempotent."""
         if self._is_closed:
             return
         try:

@@ -1,4 +1,4 @@
-"""The offsets that a consumer stored and committed. They are in memory only: an archive has no consumer groups."""
+"""The offsets that a consumer stored and committed, in memory only."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from archiver.replay.consumer.message import ReplayMessage
 
 
 class OffsetStore:
-    """Stored and committed offsets by partition."""
-
     def __init__(self) -> None:
         self._stored: dict[PartitionId, int] = {}
         self._committed: dict[PartitionId, int] = {}
 
     def store(self, *, message: ReplayMessage | None, offsets: list[TopicPartition] | None) -> None:
-        """Store offsets for a commit that names none."""
         self._stored.update(_given(message, offsets) or {})
 
     def commit(
@@ -28,7 +25,10 @@ class OffsetStore:
         offsets: list[TopicPartition] | None,
         current: Mapping[PartitionId, int],
     ) -> list[TopicPartition]:
-        """Commit the given offsets, else `current` overridden by the stored ones; KafkaException if there are none."""
+        """Commit the given offsets, else `current` overridden by the stored ones.
+
+        Raises KafkaException if there are none.
+        """
         given = _given(message, offsets)
         if given is None:
             given = {**current, **self._stored}
@@ -39,7 +39,6 @@ class OffsetStore:
         return [TopicPartition(*partition, offset) for partition, offset in given.items()]
 
     def committed(self, partition: PartitionId) -> int | None:
-        """Return the committed offset, None where there is none."""
         return self._committed.get(partition)
 
 

@@ -1,4 +1,4 @@
-"""The archives that a consumer reads: opened when first needed, loaded again while it waits for more records."""
+"""The archives of a consumer: opened at first use, refreshed while it waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OpenArchives:
         self._opened: dict[str, TopicArchive] = {}
 
     def of(self, topic: str) -> TopicArchive:
-        """Return a topic's archive; ReplayError where the topic has none."""
+        """Return a topic's archive. Raises ReplayError if it has none."""
         found = self._opened.get(topic)
         if found is None:
             found = self._opened[topic] = open_archive(self._config, topic, self.tables)
@@ -28,19 +28,14 @@ class OpenArchives:
 
     @property
     def opened(self) -> dict[str, TopicArchive]:
-        """The archives that are open, in the order they were opened."""
         return dict(self._opened)
 
     def listed(self, topic: str | None) -> Sequence[TopicArchive]:
-        """Return one topic's archive, or those of all archived topics."""
         return [self.of(name) for name in ([topic] if topic else self.tables.topics())]
 
 
 class Refresher:
-    """Loads tables again in the background: one refresh at a time, `seconds` after the one before.
-
-    Times are those of `time.monotonic`.
-    """
+    """Refreshes tables in the background, `seconds` (of `time.monotonic`) after the previous refresh."""
 
     def __init__(self, executor: Executor, seconds: float) -> None:
         self._executor = executor
@@ -50,19 +45,15 @@ class Refresher:
 
     @property
     def running(self) -> tuple[Future[None], ...]:
-        """The running refresh, if there is one."""
         return () if self._running is None else (self._running,)
 
     @property
     def due(self) -> float | None:
-        """When the next refresh starts; None while one is running."""
+        """The time of the next refresh; None while one is running."""
         return self._last + self._seconds if self._running is None else None
 
     def step(self, archives: Iterable[TopicArchive]) -> bool:
-        """Start a refresh of `archives` if one is due; True if a refresh has just ended.
-
-        Raises what the refresh that has ended raised.
-        """
+        """Start a refresh if one is due; True if a refresh has just ended. Raises its error."""
         now = time.monotonic()
         has_ended = self._running is not None and self._running.done()
         if has_ended and self._running is not None:
@@ -75,7 +66,6 @@ class Refresher:
 
 
 def _refresh(archives: Iterable[TopicArchive]) -> None:
-    """Refresh all of them, whatever happens to one; raise the first failure at the end."""
     failure: Exception | None = None
     for archive in archives:
         try:

@@ -1,4 +1,4 @@
-"""The options of a ReplayConsumer: librdkafka's names where they mean the same, and two options of our own."""
+"""The options of a ReplayConsumer: some of librdkafka's, and two of the archiver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archiver.errors import ConfigError
 
 
 class OffsetReset(Enum):
-    """Where reading starts if a partition has no offset, or one that isn't archived any more."""
+    """The start if a partition has no offset, or its offset isn't archived any more."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -34,12 +34,11 @@ _FLAGS: Final = {True: True, False: False, "true": True, "false": False}
 class ReplayOptions:
     """The options of a ReplayConsumer.
 
-    - `auto_offset_reset` (`auto.offset.reset`, default earliest: an archive is read from its start)
+    - `auto_offset_reset` (`auto.offset.reset`, default earliest)
     - `partition_eof` (`enable.partition.eof`)
-    - `refresh_seconds` (`replay.refresh.ms`, default 5000): how often the table is loaded again while a partition waits
-      at its end
-    - `parallelism` (`replay.parallelism`, default 4): how many partitions are read ahead at a time; each holds a few
-      batches of about 16 MiB and one row group
+    - `refresh_seconds` (`replay.refresh.ms`, default 5000): the interval of refreshes at the end of a partition
+    - `parallelism` (`replay.parallelism`, default 4): partitions read ahead at a time, with a few batches of about 16
+      MiB and one row group
     """
 
     auto_offset_reset: OffsetReset = OffsetReset.EARLIEST
@@ -49,10 +48,7 @@ class ReplayOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
-        """Read options by name; ConfigError names an option that is unknown or has a wrong value.
-
-        Options of brokers and groups are unknown here, not ignored: an archive has neither.
-        """
+        """Parse options by name. Raises ConfigError for an unknown option or a wrong value."""
         found: dict[str, Any] = {}
         for name, value in options.items():
             if name not in _PARSERS:

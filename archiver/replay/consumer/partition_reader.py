@@ -1,7 +1,4 @@
-"""One partition being read: where the reader stands, the batch it gives records from, and the batch it reads ahead.
-
-Nothing here waits, except for a read that is taken before it is done.
-"""
+"""One partition being read. Waits only for an unfinished read."""
 
 from __future__ import annotations
 
@@ -26,10 +23,8 @@ _LOG = logging.getLogger(__name__)
 class PartitionReader:
     """The reader of one assigned partition.
 
-    `position` is the next offset to read. `reset` says where reading goes on if records were retired before they were
-    read. `consumed` is the offset after the last record given, None before the first. `batch` is the batch that records
-    are given from, `row` the next row of it. `read_ahead` reads the batches after it, up to and without the offset
-    `read_ahead_end`.
+    `position` is the next offset to read; `reset` applies if it was retired. `consumed` is the offset after the last
+    returned record, None before the first. `row` is the next row of `batch`. `read_ahead_end` is exclusive.
     """
 
     archive: TopicArchive
@@ -46,42 +41,36 @@ class PartitionReader:
 
     @property
     def partition_id(self) -> PartitionId:
-        """Topic and number of the partition."""
         return self.archive.topic, self.partition
 
     @property
     def end(self) -> int:
-        """The high watermark: the offset after the last archived one, as of the last refresh."""
         return self.archive.end(self.partition)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing is left to read until the archive grows."""
         return self.batch is None and self.read_ahead is None and self.position >= self.end
 
     def seek(self, offset: int) -> None:
-        """Go on from another offset."""
         self.close()
         self.position = offset
         self.consumed = None
         self.eof_reported = None
 
     def close(self) -> None:
-        """Drop the batch and what was read ahead. The reader can start again from its position."""
+        """Drop the batch and the read-ahead. The reader can start again from its position."""
         if self.read_ahead is not None:
             self.read_ahead.close()
         self.read_ahead, self.batch, self.row = None, None, 0
 
     def start_reading(self, executor: Executor) -> None:
-        """Start to read ahead from the position up to the high watermark."""
         self.read_ahead_end = self.end
         self.read_ahead = ReadAhead(self.archive.records(self.partition, self.position, self.read_ahead_end), executor)
 
     def take_batch(self) -> bool:
-        """Make the batch that was read ahead the one to give records from; False at the end of the stream.
+        """Take the next batch from the read-ahead; False at the end of the stream.
 
-        At the end the position moves past the offsets that hold no record. If records were retired before they were
-        read, it moves as `reset` says. Raises what reading raised; the next read starts again from the position.
+        The position moves past offsets without records, and as `reset` says past retired ones. Raises the read's error.
         """
         assert self.read_ahead is not None
         try:
@@ -116,7 +105,6 @@ class PartitionReader:
                 assert_never(self.reset)
 
     def advance(self, rows: int) -> None:
-        """Count the next `rows` of the batch as given."""
         assert self.batch is not None
         self.row += rows
         self.position = self.consumed = self.batch.offsets[self.row - 1] + 1
@@ -124,6 +112,5 @@ class PartitionReader:
             self.batch, self.row = None, 0
 
     def remaining(self) -> pa.RecordBatch:
-        """The rows of the batch that were not given yet."""
         assert self.batch is not None
         return self.batch.records.slice(self.row)

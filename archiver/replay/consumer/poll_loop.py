@@ -1,4 +1,4 @@
-"""The loop of `poll` and `consume`: gives records, then the ends of partitions, and waits while there is nothing."""
+"""The loop of `poll` and `consume`: records, then ends of partitions, else a wait."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from archiver.replay.consumer.partition_reader import PartitionReader
 
 
 class PollLoop:
-    """Gives the records and events of an assignment.
+    """Returns the records and events of an assignment.
 
-    `prepare` is called before each look at the assignment, `refresh` before and during a wait. With `reports_ends` the
-    end of a partition is an event.
+    `prepare` is called before each pass, `refresh` before and during a wait. With `reports_ends` the end of a partition
+    is an event.
     """
 
     def __init__(
@@ -43,15 +43,12 @@ class PollLoop:
         self._failure: Exception | None = None
 
     def forget_events(self) -> None:
-        """Forget the events that weren't given yet."""
         self._events.clear()
 
     def forget_events_of(self, partition: PartitionId) -> None:
-        """Forget the events of one partition."""
         self._events = [event for event in self._events if (event.topic(), event.partition()) != partition]
 
     def next_of_batch(self) -> ReplayMessage | None:
-        """Return the next record of the current batch; None where there is no such batch."""
         reader = self._current
         if reader is None or reader.batch is None or reader.is_paused or self._events:
             return None
@@ -60,10 +57,9 @@ class PollLoop:
         return ReplayMessage(batch, row)
 
     def consume(self, limit: int, deadline: float | None) -> list[ReplayMessage]:
-        """Return the next `limit` records and events, or those that came until `deadline`.
+        """Return the next `limit` records and events, fewer at `deadline` (of `time.monotonic`; None: no limit).
 
-        The deadline is a time of `time.monotonic`; None means no limit. A failure after some records came is raised by
-        the next call, so that none of them is lost.
+        An error after some records is raised by the next call.
         """
         if self._failure is not None:
             failed, self._failure = self._failure, None
@@ -82,7 +78,6 @@ class PollLoop:
         return found
 
     def _next(self, limit: int) -> list[ReplayMessage]:
-        """Return what is there without waiting: events, else records of one partition."""
         self._prepare()
         reader = None if self._events else self._assignment.next_ready(_is_running)
         if reader is None or reader.batch is None:
@@ -97,7 +92,6 @@ class PollLoop:
         return list(map(ReplayMessage, repeat(batch), rows))
 
     def _wait(self, deadline: float | None) -> bool:
-        """Wait for a read, a refresh, or the time of the next refresh; False when the deadline is over."""
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             return False

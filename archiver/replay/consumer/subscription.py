@@ -16,7 +16,7 @@ from archiver.replay.consumer.confluent_types import PartitionId, partition_id
 
 @dataclass(slots=True)
 class Subscription:
-    """The subscribed topics. A name that begins with `^` is a regular expression, as in librdkafka."""
+    """The subscribed topics. A name that begins with `^` is a regular expression."""
 
     topics: tuple[str, ...]
     on_assign: Callable[[Any, list[TopicPartition]], Any] | None
@@ -25,7 +25,6 @@ class Subscription:
     _known: set[PartitionId] = field(default_factory=set)
 
     def extend(self, tables: TableSource, open_topic: Callable[[str], TopicArchive]) -> list[TopicPartition]:
-        """Return the partitions of the subscribed topics that no earlier call returned."""
         self.is_applied = True
         archives = [open_topic(topic) for topic in self._select(tables)]
         found = [(archive.topic, partition) for archive in archives for partition in archive.partitions]

@@ -1,1 +1,1 @@
-"""Avro's schemas: from `.avsc` files and a schema registry, and which writer an envelope names."""
+"""Avro's schemas, from `.avsc` files and a schema registry."""

@@ -1,4 +1,4 @@
-"""Avro schemas of a schema registry, complete with the types that their references define."""
+"""Avro schemas of a schema registry, with the types that their references define."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ _FIRST_BYTES: Final = b"avro\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterSchema:
-    """A registered schema: a text that needs no references."""
-
     id: SchemaNumber
     text: str
 
@@ -28,33 +26,29 @@ class WriterSchema:
         return writer_fingerprint(self.text)
 
     def to_bytes(self) -> bytes:
-        """The schema as it is kept in Postgres. `from_bytes` turns it back into an equal schema."""
+        """The schema as kept in Postgres. `from_bytes` returns an equal one."""
         return _FIRST_BYTES + self.text.encode()
 
     @classmethod
     def from_bytes(cls, number: SchemaNumber, data: bytes) -> Self:
-        """The schema that `to_bytes` gave."""
+        """Read what `to_bytes` wrote."""
         return cls(id=number, text=data.removeprefix(_FIRST_BYTES).decode())
 
 
 @dataclass(frozen=True, slots=True)
 class AvroSchemas:
-    """Avro as a kind of registered schemas."""
-
     name: str = "AVRO"
     label: str = "Avro"
     other_form: None = None
 
     def is_other_form(self, text: str) -> bool:  # noqa: ARG002 - registries have Avro schemas as text alone
-        """False: there is no other form."""
         return False
 
     def replacement(self, number: SchemaNumber) -> WriterSchema | None:  # noqa: ARG002 - it depends on no id
-        """None: the configuration replaces no schema of Avro."""
         return None
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> WriterSchema:  # noqa: ARG002 - no lenient form
-        """Read a schema with its references. Raises BadSchema, with the id, if that isn't possible."""
+        """Raise BadSchema, with the id, if the schema or a reference can't be read."""
         try:
             text = complete_text(schema.text, tuple(schema.references.values()))
             types_of(text)
@@ -63,7 +57,7 @@ class AvroSchemas:
         return WriterSchema(id=schema.id, text=text)
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> WriterSchema | None:
-        """The schema that `WriterSchema.to_bytes` wrote. None if another kind wrote it."""
+        """Return None if another kind wrote the bytes."""
         return WriterSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTES) else None
 
 

@@ -1,4 +1,4 @@
-"""What the settings of Avro keys and values mean: files, subjects, and the writers of envelopes."""
+"""The settings of Avro keys and values: files, subjects, envelopes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,15 @@ AVSC: Final = ".avsc"
 
 @dataclass(frozen=True, slots=True)
 class AvroSettings:
-    """The settings of Avro keys and values."""
-
     name: str = "avro"
     suffixes: tuple[str, ...] = (AVSC,)
     kind: AvroSchemas = AVRO_SCHEMAS
     registered_section: str = '{ format = "avro", wire_format = "confluent" }'
 
     def source_schema(self, settings: AvroFormat, place: SchemaPlace) -> AvroSchema:
-        """The schema of a file, or all schemas of a subject, the latest first.
+        """Return a file's schema, or all schemas of a subject, the latest first.
 
-        Raises ConfigError if a file can't be read, and the subclasses of SchemaRegistryError if the schema registry
-        doesn't give the schemas.
+        Raises ConfigError, and subclasses of SchemaRegistryError.
         """
         if settings.wire_format == "plain":
             return read_schema_files(settings.schema_files)
@@ -43,7 +40,7 @@ class AvroSettings:
     def envelope_reader(
         self, settings: AvroFormat, schema: DeclaredSchema | None, place: SchemaPlace
     ) -> EnvelopeReader | None:
-        """The reader of ids. None for values without envelopes."""
+        """None for values without envelopes."""
         if settings.wire_format == "plain":
             return None
         assert isinstance(schema, AvroSchema)
@@ -58,9 +55,9 @@ class AvroSettings:
         return EnvelopeReader(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: AvroFormat | None) -> AvroSchema:
-        """The schema with the file's as the newest writer.
+        """Return the schema with the file's as the newest writer.
 
-        Raises ConfigError if the file can't be read, or if today's schema isn't Avro.
+        Raises ConfigError if the file can't be read, or today's schema isn't Avro.
         """
         today = file.today
         if not isinstance(today, AvroSchema | None):
@@ -80,7 +77,7 @@ AVRO_SETTINGS: Final = AvroSettings()
 
 
 def read_schema_files(paths: tuple[Path, ...]) -> AvroSchema:
-    """Read the schema of the first file; further files define types that it uses. Raises ConfigError with the file."""
+    """Further files define types that the first one uses. Raises ConfigError with the file."""
     texts = tuple(map(_text, paths))
     try:
         return AvroSchema.of(texts[0], references=texts[1:])
@@ -98,7 +95,6 @@ def _text(path: Path) -> str:
 
 
 def _subject_of(settings: AvroFormat, place: SchemaPlace) -> str:
-    """The subject under which the schema registry keeps the schemas."""
     if settings.subject is not None:
         return settings.subject
     match settings.subject_strategy:

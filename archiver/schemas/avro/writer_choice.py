@@ -1,7 +1,6 @@
-"""Finds the writer of a value by the schema id or GUID of its envelope. The value begins right after it.
+"""Finds a value's writer by the id or GUID of its envelope, which the value follows.
 
-Ids whose schemas mean the same have the same writer. A schema that the subject got after the topic was opened isn't
-among the mapping's writers: its records wait for the next opening. Schemas of other subjects are refused.
+A schema that the subject got later waits for the topic's next opening. Schemas of other subjects are refused.
 """
 
 from __future__ import annotations
@@ -34,11 +33,6 @@ OTHER_SCHEMA: Final = "other_schema@1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterChoice:
-    """Chooses one of `messages` by the schema's fingerprint; these are in the order of the mapping's writers.
-
-    `numbered` has the fingerprints of ids and GUIDs that needn't be looked up. `subject` has the topic's schemas.
-    """
-
     messages: tuple[str, ...]
     fingerprints: tuple[str, ...]
     registry: RegistryIds[WriterSchema]
@@ -48,25 +42,23 @@ class WriterChoice:
 
     @property
     def min_bytes(self) -> int:
-        """None: a record without fields has no bytes."""
         return 0
 
     def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:  # noqa: ARG002 - the id says all
-        """The verdict on the rows. Raises NewerSchema, and what `RegistryIds.schema` raises."""
+        """Raises NewerSchema, and what `RegistryIds.schema` raises."""
         yield rows, self._verdict(schema_id)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """The schemas of the ids that aren't in `numbered`."""
         return self.registry.to_keep(set(schema_ids) - {number for number, _ in self.numbered})
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> WriterChoice:
-        """A copy that also knows the schemas whose ids count in the same context."""
+        """Return a copy that knows these schemas, if their ids are of the same context."""
         more = {schema.id: schema.fingerprint for schema in self.registry.kept(schemas)}
         numbers = dict(self.numbered) | more
         return replace(self, numbered=tuple((number, numbers[number]) for number in sorted(numbers, key=str)))
 
     def beside(self, waiting: BodyChoice) -> WriterChoice:
-        """A copy that gives values of writers that wait for approval an error, instead of raising NewerSchema."""
+        """Return a copy that gives unapproved writers' values an error, instead of raising NewerSchema."""
         more = waiting.fingerprints if isinstance(waiting, WriterChoice) else ()
         return replace(self, unapproved=tuple(more))
 
@@ -97,6 +89,5 @@ class WriterChoice:
         return None if schema is None else schema.fingerprint
 
     def _of_subject(self) -> frozenset[str]:
-        """The fingerprints of the schemas that the topic would be opened with now."""
         schemas = client_of(self.registry.settings).schemas(self.registry.kind)
         return frozenset(schema.fingerprint for schema in schemas.versions(self.subject, MOST_WRITERS))

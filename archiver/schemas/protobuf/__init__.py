@@ -1,1 +1,1 @@
-"""Protobuf schemas: from files and from a schema registry, and the messages that envelopes name."""
+"""Protobuf schemas, from files and a schema registry, and the messages of envelopes."""

@@ -1,8 +1,7 @@
-"""Compiles registered schemas to descriptors: as they are, or leniently if protoc refuses a text.
+"""Compiles registered schemas with protoc, leniently if protoc refuses a text.
 
-Schema registries and Confluent's clients have another parser. It takes texts that protoc doesn't: values of custom
-options that protoc can't read, types of references without an import, imports that only options need, and names that
-are equal in JSON. None of these decides what bytes mean.
+Registries and Confluent's clients accept some texts that protoc doesn't. The refused parts (custom options, missing
+imports, names equal in JSON) don't change what bytes mean.
 """
 
 from __future__ import annotations
@@ -34,18 +33,12 @@ _COMPLAINT: Final = re.compile(r"^(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+
 
 @dataclass(frozen=True, slots=True)
 class RegisteredFiles:
-    """The files of a registered schema by the names that imports have for them, and folders of further imports.
-
-    `ready` are files that were registered as descriptors, `texts` the remaining ones.
-    """
-
     texts: Mapping[str, bytes]
     ready: Mapping[str, FileDescriptorProto]
     imports: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, text: str, references: Mapping[str, str], imports: tuple[Path, ...] = ()) -> RegisteredFiles:
-        """The files of a schema with its references."""
         ready: dict[str, FileDescriptorProto] = {}
         texts: dict[str, bytes] = {}
         for name, registered in {**references, MAIN_FILE: text}.items():
@@ -58,7 +51,7 @@ class RegisteredFiles:
         return cls(texts, ready, imports)
 
     def compiled(self) -> FileDescriptorSet:
-        """Compile the files as they are. Raises ConfigError with protoc's own message."""
+        """Raise ConfigError with protoc's message."""
         names = sorted({*self.texts, *self._imported()})
         ready = FileDescriptorSet(file=self.ready.values())
         compiled = _compile(self.texts, names, ready, self.imports) if names else ready
@@ -69,10 +62,7 @@ class RegisteredFiles:
         return FileDescriptorSet(file=files.values())
 
     def compiled_leniently(self) -> FileDescriptorSet:
-        """Compile the files without the parts that protoc refuses and Kafka's clients ignore.
-
-        Raises ConfigError if that fails.
-        """
+        """Compile without parts that protoc refuses and Kafka's clients ignore. Raises ConfigError."""
         files = RegisteredFiles({name: self._bare(text) for name, text in self.texts.items()}, self.ready, self.imports)
         widened: set[str] = set()
         for _ in range(MOST_ROUNDS):
@@ -92,7 +82,6 @@ class RegisteredFiles:
         return self._refused()
 
     def _refused(self) -> FileDescriptorSet:
-        """Raise the error of the texts as they are, with the imports that are missing."""
         try:
             return self.compiled()
         except ConfigError as error:
@@ -106,7 +95,6 @@ class RegisteredFiles:
             ) from error
 
     def _imported(self) -> Iterator[str]:
-        """Imports of ready files that are not among the files, and that protoc finds."""
         for file in self.ready.values():
             for name in file.dependency:
                 if name not in self.texts and name not in self.ready and _is_found(name, self.imports):
@@ -118,7 +106,7 @@ class RegisteredFiles:
                 yield line.path
 
     def _bare(self, text: bytes) -> bytes:
-        """The text without imports that are missing, and without custom options whose value is a list."""
+        """Return the text without missing imports and custom options with a list."""
         parsed = ProtoText(text)
         missing = set(self._missing(parsed))
         spans: list[Span] = [line for line in parsed.imports if line.path in missing]
@@ -127,7 +115,7 @@ class RegisteredFiles:
 
 
 def from_base64(text: str) -> FileDescriptorProto | None:
-    """The file that a registry keeps as a descriptor. None if it is text."""
+    """Return a registered descriptor. None if it is text."""
     try:
         return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, DecodeError):
@@ -158,7 +146,6 @@ def _is_found(name: str, imports: Sequence[Path]) -> bool:
 
 
 def _places(message: str, texts: Mapping[str, bytes]) -> dict[str, list[int]]:
-    """The offsets in each text that protoc complains of."""
     places: dict[str, list[int]] = {}
     for match in _COMPLAINT.finditer(message):
         if match["file"] in texts:
@@ -168,7 +155,6 @@ def _places(message: str, texts: Mapping[str, bytes]) -> dict[str, list[int]]:
 
 
 def _without_options(texts: Mapping[str, bytes], places: Mapping[str, list[int]]) -> Iterator[tuple[str, bytes]]:
-    """The texts without the custom options at these places."""
     for name, text in texts.items():
         parsed = ProtoText(text)
         options = (option for option in parsed.options if option.can_go)
@@ -177,9 +163,9 @@ def _without_options(texts: Mapping[str, bytes], places: Mapping[str, list[int]]
 
 
 def _allowing(texts: Mapping[str, bytes], places: Mapping[str, list[int]]) -> Iterator[tuple[str, bytes]]:
-    """The texts with names allowed that are equal in JSON, if protoc complains of them.
+    """Allow names that are equal in JSON, if protoc rejects them.
 
-    Nothing else changes with it: further imports could give a type's name another meaning.
+    Nothing else may change: further imports could give a type's name another meaning.
     """
     for name, text in texts.items():
         yield name, ProtoText(text).allowing_json_conflicts(places[name]) if name in places else text
@@ -188,7 +174,6 @@ def _allowing(texts: Mapping[str, bytes], places: Mapping[str, list[int]]) -> It
 def _widened(
     texts: Mapping[str, bytes], places: Mapping[str, list[int]], ready: Mapping[str, FileDescriptorProto]
 ) -> Iterator[tuple[str, bytes]]:
-    """The texts with all further files imported, if protoc complains of them."""
     imported = {name: {line.path for line in ProtoText(text).imports} for name, text in texts.items()}
     imported |= {name: set(file.dependency) for name, file in ready.items()}
     for name in texts:
@@ -199,7 +184,6 @@ def _widened(
 
 
 def _import_more(name: str, imported: dict[str, set[str]]) -> list[str]:
-    """Let a file import all files that don't import it, directly or not. Returns the new ones."""
     files = imported.keys() - imported[name] - {MAIN_FILE}
     more = sorted(file for file in files if name not in _reached(file, imported))
     imported[name] |= set(more)
@@ -207,7 +191,6 @@ def _import_more(name: str, imported: dict[str, set[str]]) -> list[str]:
 
 
 def _reached(name: str, imported: Mapping[str, set[str]]) -> set[str]:
-    """The file itself, and all that it imports, directly or not."""
     reached, pending = {name}, [name]
     while pending:
         more = imported.get(pending.pop(), set()) - reached
@@ -227,7 +210,7 @@ def _links(files: Mapping[str, FileDescriptorProto]) -> bool:
 def _loosely_linked(
     files: Mapping[str, FileDescriptorProto], ready: Iterable[str]
 ) -> Mapping[str, FileDescriptorProto]:
-    """The files, with ready ones importing all further ones and no missing ones. Unchanged if they don't link so."""
+    """Let ready files import all further files and no missing ones. Unchanged if they don't link so."""
     loose = {name: FileDescriptorProto.FromString(file.SerializeToString()) for name, file in files.items()}
     imported = {name: set(file.dependency) for name, file in files.items()}
     for name in ready:

@@ -1,7 +1,7 @@
-"""Finds the message that a Protobuf envelope names, by the message indexes after its schema id or GUID.
+"""Finds the message of a Protobuf envelope by the message indexes after the id or GUID.
 
-The indexes are zigzag varints: first their number, then each one. A single 0 stands for the first message. Python reads
-each distinct envelope once, and numpy finds the values that begin with it.
+Indexes are zigzag varints: their number, then each index; a single 0 is the first message. Each distinct envelope is
+parsed once.
 """
 
 from __future__ import annotations
@@ -47,33 +47,30 @@ GUID_AMBIGUOUS_MESSAGE: Final = f"ambiguous_message@{GUID_HEAD}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChoice:
-    """Chooses one of `messages` by message indexes. `ids` knows what an id and indexes mean."""
+    """Chooses one of `messages` by message indexes."""
 
     messages: tuple[str, ...]
     ids: SchemaIds
 
     @property
     def min_bytes(self) -> int:
-        """One byte: the shortest indexes, which name the first message."""
         return 1
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """The schemas of those ids that had to be asked of the schema registry."""
         return self.ids.learned(schema_ids)
 
     def beside(self, waiting: BodyChoice) -> Self:  # noqa: ARG002 - the message decides, not the schema's version
-        """The same choice: values of any version of the message are decoded with the version in force."""
+        """The same choice: any version is decoded with the version in force."""
         return self
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """A copy that knows these schemas."""
         return replace(self, ids=self.ids.with_schemas(schemas))
 
     def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        """The verdicts on the rows: first on all that hold the first message, then on the others."""
+        """Values of the first message come first."""
         at = head_bytes(schema_id)
         is_first = column.byte_at(rows, at) == 0
-        # Any bytes may begin with 1. If nothing after a GUID can be indexes, it is none, and nobody need be asked.
+        # Any bytes may begin with 1. If nothing after a GUID can be indexes, it is none, and no lookup is needed.
         if at == HEAD or is_first.any():
             verdict = self._judge(schema_id, (FIRST_MESSAGE, at + 1))
             if verdict.error in WITHOUT_MEANING:
@@ -96,7 +93,7 @@ class MessageChoice:
     def _one_by_one(
         self, rows: Numbers, schema_id: SchemaNumber, column: ValueHeads
     ) -> Iterator[tuple[Numbers, Verdict]]:
-        # Most values share a few common envelopes; these rows have others, so each is read on its own.
+        # Most values share a few common envelopes; these rows have rare ones, so each is read separately.
         found: defaultdict[Verdict, list[int]] = defaultdict(list)
         longest = head_bytes(schema_id) + LONGEST_INDEXES
         for row in rows.tolist():
@@ -105,10 +102,7 @@ class MessageChoice:
             yield np.array(same, dtype=np.int64), verdict
 
     def _read(self, schema_id: SchemaNumber, head: bytes) -> Verdict:
-        """The verdict on the envelope that a value begins with.
-
-        Old clients wrote plain varints. They are read so only if the zigzag reading names no message of the schema.
-        """
+        """Parse one envelope. Old clients' plain varints are tried only if zigzag names no message."""
         at = head_bytes(schema_id)
         parsed = parse_indexes(head, at)
         verdict = Verdict(0, BAD_ENVELOPE) if parsed is None else self._judge(schema_id, parsed)
@@ -138,9 +132,9 @@ class MessageChoice:
 
 
 def parse_indexes(value: bytes, at: int = HEAD, *, zigzag: bool = True) -> tuple[Indexes, int] | None:
-    """The message indexes at a place of an envelope, and the envelope's length. None if they are cut off or absurd.
+    """Return the indexes and the envelope's length. None if they are cut off or absurd.
 
-    They are zigzag varints, or plain ones as clients of 2021 wrote them.
+    Without `zigzag`, plain varints as clients of 2021 wrote them.
     """
     count, at = _varint(value, at, zigzag=zigzag)
     if count is None or not 0 <= count <= MOST_INDEXES:
@@ -157,13 +151,11 @@ def parse_indexes(value: bytes, at: int = HEAD, *, zigzag: bool = True) -> tuple
 
 
 def write_envelope(schema_id: int, indexes: Indexes) -> bytes:
-    """Write the envelope of a message, as Kafka's serializers do."""
     numbers = (0,) if indexes == FIRST_MESSAGE else (len(indexes), *indexes)
     return write_id(schema_id) + b"".join(map(_written, numbers))
 
 
 def _written(number: int) -> bytes:
-    """Write a number that is not negative as a zigzag varint."""
     value, out = number << 1, bytearray()
     while value > 0x7F:  # noqa: PLR2004 - what seven bits hold
         out.append(value & 0x7F | 0x80)

@@ -1,7 +1,7 @@
-"""The parts of a .proto text that can be edited without changing what it means on the wire: options and imports.
+"""The options and imports of a .proto text, whose edits keep its meaning on the wire.
 
-Edits replace characters with spaces, so that lines and columns stay as they are, or add statements. Nothing else of the
-text changes. Grammar: https://protobuf.dev/reference/protobuf/textformat-spec/ and the specifications beside it.
+Edits blank characters, which keeps lines and columns, or add statements. Grammar:
+https://protobuf.dev/reference/protobuf/textformat-spec/ and the specifications beside it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TAB: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of the text: the offset of its first byte, and the offset after its last byte."""
+    """Byte offsets; `end` is exclusive."""
 
     start: int
     end: int
@@ -37,10 +37,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Option(Span):
-    """An option. `name` is the extension in parentheses, empty for Protobuf's own options.
-
-    `has_list` is set if its value is a list, `in_list` if it stands between brackets.
-    """
+    """`name` is empty for Protobuf's options. `has_list`: its value is a list. `in_list`: it stands in brackets."""
 
     name: str = ""
     has_list: bool = False
@@ -48,14 +45,12 @@ class Option(Span):
 
     @property
     def can_go(self) -> bool:
-        """Whether the option has no meaning to the archiver: Protobuf's own options and `archiver.column` have one."""
+        """Whether it means nothing to the archiver, unlike Protobuf's options and `archiver.column`."""
         return bool(self.name) and self.name.lstrip(".") != COLUMN_OPTION
 
 
 @dataclass(frozen=True, slots=True)
 class ImportLine(Span):
-    """An import statement with the path that it names."""
-
     path: str = ""
 
 
@@ -66,7 +61,7 @@ class _ProtoToken(Span):
 
 @dataclass(slots=True)
 class ProtoText:
-    """The options, imports and messages of a .proto text. A text that isn't Protobuf has some or none of them."""
+    """The parts of a text, of which some may be missing if it isn't Protobuf."""
 
     text: bytes
     options: list[Option] = field(default_factory=list)
@@ -79,7 +74,7 @@ class ProtoText:
         _Reader(self).read()
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and column as protoc counts them: from 1, in bytes, with tabs of eight columns."""
+        """Convert protoc's line and column: from 1, in bytes, with tabs of eight columns."""
         start = 0
         for _ in range(line - 1):
             start = self.text.find(b"\n", start) + 1
@@ -90,7 +85,6 @@ class ProtoText:
         return offset
 
     def without(self, spans: Collection[Span]) -> bytes:
-        """The text without these options and imports."""
         text, spans = bytearray(self.text), frozenset(spans)
         for span in spans:
             if not isinstance(span, Option) or not span.in_list:
@@ -104,11 +98,10 @@ class ProtoText:
         return bytes(text)
 
     def with_imports(self, paths: Collection[str]) -> bytes:
-        """The text with further imports at its end."""
         return self.text + b"".join(b'\nimport "%s";' % path.encode() for path in paths)
 
     def allowing_json_conflicts(self, offsets: Collection[int]) -> bytes:
-        """The text with the messages around these offsets allowed to have fields whose names are equal in JSON."""
+        """Allow the messages around these offsets to have fields whose names are equal in JSON."""
         bodies = {next((body for body in self.messages if offset in body), None) for offset in offsets}
         text = self.text
         for body in sorted((body for body in bodies if body is not None), key=lambda body: -body.start):
@@ -118,7 +111,7 @@ class ProtoText:
 
 
 def _keep(text: bytearray, brackets: Span, kept: Sequence[Option]) -> None:
-    """Blank everything between the brackets except these options, with a comma between two of them."""
+    """Blank everything between the brackets except these options."""
     edges = [brackets.start + 1, *(edge for option in kept for edge in (option.start, option.end)), brackets.end - 1]
     for number, start in enumerate(edges[::2]):
         end = edges[2 * number + 1]
@@ -171,7 +164,6 @@ class _Reader:
             self._target.imports.append(ImportLine(statement[0].start, semicolon.end, path))
 
     def _read_list(self, at: int) -> int:
-        """Read the options between brackets. Returns the place after them."""
         start, options = self._tokens[at].start, []
         while True:
             end = self._end(at + 1, {b",", b"]"})
@@ -195,7 +187,7 @@ class _Reader:
         return Option(span.start, span.end, name, has_list, in_list)
 
     def _end(self, at: int, ends: Collection[bytes]) -> int:
-        """The place of the next of these tokens that isn't inside brackets. The number of tokens if there is none."""
+        """Return the next of these tokens outside brackets, or the number of tokens."""
         depth = 0
         for index in range(at, len(self._tokens)):
             text = self._tokens[index].text

@@ -1,7 +1,6 @@
-"""Schemas from a schema registry, and their compilation to descriptors.
+"""Registered schemas: `.proto` text, or a `FileDescriptorProto` in base64, with references.
 
-A registered schema is `.proto` text or a `FileDescriptorProto` in base64, with the schemas it refers to. Envelopes name
-one of its messages by indexes: the place in the file, then the place among the messages nested in that one, and so on.
+Indexes count messages in the file, then messages nested in that one, and so on.
 """
 
 from __future__ import annotations
@@ -33,18 +32,17 @@ _FIRST_BYTE: Final = b"\x0a"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSchema:
-    """A registered schema as descriptors. `main` is the file whose messages the indexes count."""
+    """A schema as descriptors. Indexes count the messages of the file `main`."""
 
     id: SchemaNumber
     main: FileDescriptorProto
     files: FileDescriptorSet
 
     def messages_at(self, indexes: Indexes) -> frozenset[str]:
-        """The full names of the messages that the indexes may mean; see the function of this name."""
         return messages_at(self.main, indexes)
 
     def source(self, message: str, extensions: tuple[str, ...] = ()) -> SourceSchema:
-        """The schema of one of its messages. Raises BadSchema, with the id, if it lacks the message or an extension."""
+        """Raise BadSchema, with the id, if the schema lacks the message or an extension."""
         source = SourceSchema(descriptor_set=self.to_bytes(), message=message, extensions=extensions)
         try:
             source_graph(source)
@@ -53,12 +51,12 @@ class CompiledSchema:
         return source
 
     def to_bytes(self) -> bytes:
-        """The schema as a serialized descriptor set. `from_bytes` turns it back into an equal schema."""
+        """A serialized descriptor set, from which `from_bytes` makes an equal schema."""
         return self.files.SerializeToString(deterministic=True)
 
     @classmethod
     def from_bytes(cls, schema_id: SchemaNumber, data: bytes) -> Self | None:
-        """The schema that `to_bytes` gave. None if it took the place of a registered one."""
+        """Return None if the schema replaced a registered one."""
         files = FileDescriptorSet.FromString(data)
         if any(file.name == REPLACING_FILE for file in files.file):
             return None
@@ -67,11 +65,7 @@ class CompiledSchema:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufSchemas:
-    """Protobuf as a kind of registered schemas. Its other form is a `FileDescriptorProto` in base64.
-
-    `imports` are folders of imports that the registry lacks. `replaced` has the schemas, as `read_replacement` returns
-    them, that take the place of these ids and GUIDs.
-    """
+    """`imports` are folders of imports that the registry lacks. `replaced` are the configuration's schemas."""
 
     name: str = "PROTOBUF"
     label: str = "Protobuf"
@@ -80,11 +74,9 @@ class ProtobufSchemas:
     replaced: tuple[tuple[SchemaNumber, bytes], ...] = ()
 
     def is_other_form(self, text: str) -> bool:
-        """Whether a schema is a `FileDescriptorProto` in base64, not text."""
         return from_base64(text) is not None
 
     def replacement(self, number: SchemaNumber) -> CompiledSchema | None:
-        """The schema that is configured for this id or GUID."""
         return next((_replacing(number, data) for replaced, data in self.replaced if replaced == number), None)
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> CompiledSchema:
@@ -101,7 +93,7 @@ class ProtobufSchemas:
         return CompiledSchema(id=schema.id, main=_named(compiled, MAIN_FILE), files=compiled)
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> CompiledSchema | None:
-        """The schema that `CompiledSchema.to_bytes` wrote. None if another kind wrote it, or a replaced schema was."""
+        """Return None if another kind wrote the bytes, or the schema was replaced."""
         if (replacement := self.replacement(number)) is not None:
             return replacement
         return CompiledSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTE) else None
@@ -111,9 +103,9 @@ PROTOBUF_SCHEMAS: Final = ProtobufSchemas()
 
 
 def read_replacement(path: Path) -> bytes:
-    """Read a schema for an id or GUID from a descriptor-set file. Its last file has the messages that indexes count.
+    """Read a replacement schema. Indexes count the messages of its last file.
 
-    Raises ConfigError if the file can't be read, isn't a descriptor set, or lacks an import.
+    Raises ConfigError if it can't be read, isn't a descriptor set, or lacks an import.
     """
     try:
         files = parse_descriptor_set(read_schema_file(path))
@@ -133,17 +125,16 @@ def _replacing(number: SchemaNumber, data: bytes) -> CompiledSchema:
 
 
 def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
-    """The full names of the messages that the indexes may mean.
+    """Return the names of the messages that indexes may mean.
 
-    Java counts only declared messages; other clients also count the entry messages of maps. If the two differ, the
-    result has both names.
+    Java counts declared messages; other clients also count entry messages of maps. If they differ, both count.
     """
     found = (_at(main, indexes, with_entries=each) for each in (False, True))
     return frozenset(name for name in found if name is not None)
 
 
 def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
-    """The indexes of a message, as Java counts them. None if the file doesn't declare it."""
+    """Return a message's indexes as in Java. None if the file doesn't declare it."""
     scope = f"{main.package}." if main.package else ""
     if not message.startswith(scope):
         return None

@@ -1,7 +1,6 @@
-"""Schemas from files: descriptor sets, and `.proto` files.
+"""Schemas from descriptor sets (`protoc --include_imports --descriptor_set_out`) and `.proto` files.
 
-Descriptor sets are what `protoc --include_imports --descriptor_set_out` writes. The protoc inside grpc_tools compiles
-`.proto` files; the result keeps their comments.
+grpc_tools compiles `.proto` files, keeping comments.
 """
 
 from __future__ import annotations
@@ -30,20 +29,16 @@ GOOGLE_FOLDERS: Final = ("google/api/", "google/logging/type/", "google/longrunn
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """A folder of .proto files. Their import paths begin with `prefix`."""
-
     folder: Path
     prefix: str = ""
 
     @property
     def option(self) -> str:
-        """The folder as protoc's `--proto_path`."""
         return f"{self.prefix}={self.folder}" if self.prefix else str(self.folder)
 
 
 @cache
 def _shipped() -> tuple[_Root, ...]:
-    """The .proto files of grpc_tools and of this package, and of googleapis-common-protos."""
     roots = [_Root(Path(str(resources.files("grpc_tools") / "_proto")))]
     roots.append(_Root(Path(str(resources.files("schema_mapping") / "proto"))))
     spec = find_spec("google.api.annotations_pb2")
@@ -54,17 +49,16 @@ def _shipped() -> tuple[_Root, ...]:
 
 
 def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:
-    """Read the schema of `message` from a descriptor-set file, with the extensions that become columns.
+    """`extensions` become columns.
 
-    Raises ConfigError if the file is missing or isn't a descriptor set, and if it lacks an import, the message or an
-    extension.
+    Raises ConfigError if the file isn't a descriptor set, or lacks an import, the message or an extension.
     """
     source = SourceSchema(descriptor_set=read_schema_file(path), message=message, extensions=tuple(extensions))
     return checked(source, path)
 
 
 def read_schema_file(path: Path) -> bytes:
-    """Read the bytes of a schema file. Raises ConfigError if that fails."""
+    """Read a schema file. Raises ConfigError if that fails."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -74,7 +68,7 @@ def read_schema_file(path: Path) -> bytes:
 
 
 def checked(source: SourceSchema, path: Path) -> SourceSchema:
-    """Return the schema if it has its message and everything that this needs, else raise ConfigError with the file."""
+    """Raise ConfigError, with the file, if the message or something that it needs is missing."""
     try:
         source_graph(source)
     except DescriptorError as error:
@@ -87,11 +81,10 @@ def checked(source: SourceSchema, path: Path) -> SourceSchema:
 def compile_proto(
     paths: Path | Sequence[Path], message: str, imports: Sequence[Path] = (), extensions: Sequence[str] = ()
 ) -> SourceSchema:
-    """Compile one or several `.proto` files to the schema of `message`, with the extensions that become columns.
+    """Compile `.proto` files to the schema of `message`. `extensions` become columns.
 
-    `imports` are the folders that `import` lines start from. If none of them holds a file, its own folder is one too.
-    What `is_shipped` names is always found. Raises ConfigError if a file or folder is
-    missing, if a file doesn't compile (with protoc's own message), and if the message or an extension isn't there.
+    `imports` are folders for `import` lines; if none of them holds a file, its own folder is one too. Raises
+    ConfigError for missing files, protoc's errors, and a missing message or extension.
     """
     files = (paths,) if isinstance(paths, Path) else tuple(paths)
     for file in files:
@@ -104,10 +97,9 @@ def compile_proto(
 
 
 def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, imports: Sequence[Path] = ()) -> bytes:
-    """Compile files in a folder, with all they import, to a serialized descriptor set.
+    """Compile files and their imports to a serialized descriptor set.
 
-    `ready` has imports that need no compiling, `imports` are folders of further ones. Raises ConfigError with protoc's
-    own message.
+    `ready` are compiled imports, `imports` folders. Raises ConfigError with protoc's message.
     """
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         more = []
@@ -119,7 +111,7 @@ def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, 
 
 
 def is_shipped(name: str) -> bool:
-    """Whether an import needs no file of the user: Google's and Confluent's types, protovalidate, our own options."""
+    """Whether it is Google's, Confluent's, protovalidate's or the archiver's file."""
     roots = (root for root in _shipped() if name.startswith(root.prefix))
     return any((root.folder / name.removeprefix(root.prefix)).is_file() for root in roots)
 

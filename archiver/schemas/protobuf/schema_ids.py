@@ -1,6 +1,6 @@
-"""Finds the message that the schema id or GUID and the message indexes of a record stand for.
+"""Finds the message of a record's id or GUID and message indexes. Picklable.
 
-These objects pickle, so that tasks can carry them. They ask the schema registry only about ids that they don't know.
+Only unknown ids are requested from the schema registry.
 """
 
 from __future__ import annotations
@@ -18,45 +18,34 @@ from catalog.model import SchemaIdentity, SchemaNumber
 
 
 class SchemaIds(Protocol):
-    """Knows what the schema ids, GUIDs and message indexes of records mean."""
-
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
-        """The full names of the messages that they may mean. Empty if the schema has no such message.
+        """Return the full names that they may mean; empty if there is no such message.
 
-        None if the schema registry has no such id. Raises the subclasses of SchemaRegistryError if the schema registry
-        can't say what the id means; BadSchema is the one that never goes away.
+        None for an unknown id. Raises subclasses of SchemaRegistryError; only BadSchema is permanent.
         """
 
-    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """The schemas, as `CompiledSchema.to_bytes` writes them, of those ids that had to be asked for."""
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]: ...
 
-    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaIds:
-        """A copy that knows these schemas."""
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaIds: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownId:
-    """A schema id with the names of its messages. `names` is the main file, with everything else removed."""
-
     id: SchemaNumber
     names: bytes
 
     @classmethod
     def of(cls, schema: CompiledSchema) -> KnownId:
-        """The part of a schema that is needed to read envelopes."""
         bare = FileDescriptorProto(package=schema.main.package, message_type=map(_names_only, schema.main.message_type))
         return cls(id=schema.id, names=bare.SerializeToString(deterministic=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryIds:
-    """The ids of a topic's keys or values. `registry` looks up the ids that aren't in `known`."""
-
     registry: RegistryIds[CompiledSchema]
     known: tuple[KnownId, ...] = ()
 
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
-        """The full names of the messages that they may mean."""
         main = _by_id(self.known).get(schema_id)
         if main is not None:
             return messages_at(main, indexes)
@@ -64,11 +53,10 @@ class SchemaRegistryIds:
         return None if schema is None else schema.messages_at(indexes)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """The schemas of those ids that aren't in `known`."""
         return self.registry.to_keep(set(schema_ids) - _by_id(self.known).keys())
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaRegistryIds:
-        """A copy that knows those of the schemas whose ids count in the same context."""
+        """Return a copy that knows the schemas of the same context."""
         more = {schema.id: KnownId.of(schema) for schema in self.registry.kept(schemas)}
         known = {schema.id: schema for schema in self.known} | more
         return replace(self, known=tuple(known[number] for number in sorted(known, key=str)))

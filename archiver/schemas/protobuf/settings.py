@@ -1,4 +1,4 @@
-"""What the settings of Protobuf keys and values mean: files, subjects, and the messages of envelopes."""
+"""The settings of Protobuf keys and values: files, subjects, envelopes."""
 
 from __future__ import annotations
 
@@ -30,18 +30,15 @@ PROTO: Final = ".proto"
 
 @dataclass(frozen=True, slots=True)
 class ProtobufSettings:
-    """The settings of Protobuf keys and values."""
-
     name: str = "protobuf"
     suffixes: tuple[str, ...] = (PROTO,)
     kind: ProtobufSchemas = PROTOBUF_SCHEMAS
     registered_section: str = '{ format = "protobuf", wire_format = "confluent" }'
 
     def source_schema(self, settings: ProtobufFormat, place: SchemaPlace) -> MessageSchema:
-        """The schema of `message`, or of all `messages`, from a file or the schema registry.
+        """Return the schema of `message`, or of all `messages`.
 
-        Raises ConfigError if a file can't be read, and the subclasses of SchemaRegistryError if the schema registry
-        doesn't give the schema.
+        Raises ConfigError if a file can't be read, and subclasses of SchemaRegistryError.
         """
         if settings.wire_format == "confluent":
             return _registered(settings, place)
@@ -53,7 +50,7 @@ class ProtobufSettings:
     def envelope_reader(
         self, settings: ProtobufFormat, schema: DeclaredSchema | None, place: SchemaPlace
     ) -> EnvelopeReader | None:
-        """The reader of ids and message indexes. None for messages without envelopes."""
+        """None for messages without envelopes."""
         if settings.wire_format == "plain":
             return None
         assert schema is not None
@@ -64,9 +61,9 @@ class ProtobufSettings:
         return EnvelopeReader(choice=choice, coerce=settings.coerce, header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: ProtobufFormat | None) -> MessageSchema:
-        """Read the file's message. If the topic has several types, it replaces the one of its name, or is added.
+        """Read the file's message, which replaces the one of its name, or is added.
 
-        Raises ConfigError if the file can't be read, if its message isn't known, or if today's schema isn't Protobuf.
+        Raises ConfigError if the file can't be read, its message isn't known, or today's schema isn't Protobuf.
         """
         today = file.today
         if not isinstance(today, SourceSchema | UnionSchema | None):
@@ -90,7 +87,7 @@ PROTOBUF_SETTINGS: Final = ProtobufSettings()
 
 
 def kind_of(settings: ProtobufFormat) -> ProtobufSchemas:
-    """How the registry's schemas are read with these settings. Raises ConfigError if a file or folder can't be read."""
+    """Raise ConfigError if a file or folder can't be read."""
     for folder in settings.imports:
         if not folder.is_dir():
             raise ConfigError("there is no such import folder", folder=str(folder))
@@ -117,14 +114,12 @@ def _only_message(today: MessageSchema | None) -> str | None:
 
 
 def _subject_of_ids(settings: ProtobufFormat, place: SchemaPlace) -> str | None:
-    """The subject whose context the ids of records count in. None if the record alone says which subject it is of."""
     if settings.subject is None and settings.subject_strategy != "topic_name":
         return None
     return subject_of(settings, place, None)
 
 
 def subject_of(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> str:
-    """The subject under which the schema registry keeps the schema of `message`."""
     if settings.subject is not None:
         return settings.subject
     match settings.subject_strategy:
@@ -149,7 +144,6 @@ def _registered(settings: ProtobufFormat, place: SchemaPlace) -> MessageSchema:
 
 
 def _latest(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -> SourceSchema:
-    """The newest schema of a message. If none is named, it is the first message that the subject's schema declares."""
     assert place.subjects is not None
     subject = subject_of(settings, place, message)
     latest = place.subjects.latest(subject, kind_of(settings))
@@ -161,7 +155,6 @@ def _latest(settings: ProtobufFormat, place: SchemaPlace, message: str | None) -
 
 
 def _extensions(settings: ProtobufFormat, schema: CompiledSchema, message: str) -> tuple[str, ...]:
-    """The extensions that become columns of this message. If the topic has one message only, these are all."""
     if not settings.messages:
         return settings.extensions
     schema.source(message)
@@ -173,7 +166,7 @@ def _extensions(settings: ProtobufFormat, schema: CompiledSchema, message: str) 
 
 
 def _envelope(schema: CompiledSchema, message: str, subject: str) -> bytes:
-    """The envelope of a message of this schema. Raises BadSchema if the schema's own file doesn't declare it."""
+    """Raise BadSchema if the schema's own file doesn't declare the message."""
     indexes = indexes_of(schema.main, message)
     if indexes is None:
         raise BadSchema(

@@ -1,4 +1,1 @@
-"""Schema registries: their client, the ids and envelopes of records, contexts and subjects. Independent of formats.
-
-What a registered schema means belongs to the package of its format beside this one.
-"""
+"""Schema registries: client, ids, envelopes, contexts and subjects. Independent of formats."""

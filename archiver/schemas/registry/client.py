@@ -1,7 +1,6 @@
-"""A client of a schema registry with Confluent's REST API: gets schemas by id, GUID and subject, and caches them.
+"""A client of Confluent's REST API that caches schemas.
 
-The schema of an id never changes within its context, so a client caches it for as long as it lives. It asks again for
-the latest schema of a subject. What the schemas mean is up to their kind, which a format gives.
+The schema of an id never changes within its context; a subject's latest one is requested again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _Asked: TypeAlias = tuple[SchemaNumber, str | None]
 
 
 class SchemaRegistry:
-    """A client of one schema registry. Threads may share it; they wait for each other."""
+    """A client of one schema registry. Thread-safe, by one lock."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
@@ -36,7 +35,6 @@ class SchemaRegistry:
         self._kinds: dict[SchemaKind[Any], SchemasOfKind[Any]] = {}
 
     def schemas(self, kind: SchemaKind[SchemaT]) -> SchemasOfKind[SchemaT]:
-        """The registry's schemas of one kind."""
         with self._lock:
             if kind not in self._kinds:
                 self._kinds[kind] = SchemasOfKind(kind, self._settings, self._requests, self._references, self._lock)
@@ -44,7 +42,7 @@ class SchemaRegistry:
 
 
 class SchemasOfKind(Generic[SchemaT]):
-    """The schemas of one kind that a registry has, as the kind reads them. Threads may share it."""
+    """A registry's schemas of one kind. Thread-safe."""
 
     def __init__(
         self,
@@ -66,10 +64,9 @@ class SchemasOfKind(Generic[SchemaT]):
         self._read: dict[tuple[SchemaNumber, str, str], SchemaT] = {}
 
     def by_id(self, schema_id: SchemaNumber, subject: str | None = None) -> SchemaT | None:
-        """The schema of an id or GUID. None if the schema registry has no such schema, or it is of another kind.
+        """Return a schema, in the context of the subject or else the url. None if unknown or of another kind.
 
-        An id counts within the context of the subject. Without one it is looked up in the context of the url. Raises
-        SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError, BadSchema.
+        Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError, BadSchema.
         """
         with self._lock:
             return self._by_id(schema_id, subject)
@@ -100,7 +97,7 @@ class SchemasOfKind(Generic[SchemaT]):
         return None
 
     def latest(self, subject: str) -> SchemaT:
-        """The latest schema of a subject. Raises UnknownSubject if there is none, and what `by_id` raises."""
+        """Raise UnknownSubject if there is none, and what `by_id` raises."""
         with self._lock:
             until, newest = self._newest.get(subject, (0.0, None))
             if newest is None or until <= time.monotonic():
@@ -109,9 +106,9 @@ class SchemasOfKind(Generic[SchemaT]):
             return newest
 
     def versions(self, subject: str, most: int) -> tuple[SchemaT, ...]:
-        """The schemas of a subject's newest versions, the newest first, at most `most`.
+        """Return at most `most` schemas, the newest first, without other kinds and unreadable ones.
 
-        Schemas of other kinds, and unreadable ones, are left out. Raises what `by_id` raises but BadSchema.
+        Raises what `by_id` raises but BadSchema.
         """
         with self._lock:
             numbers = self._requests.versions(subject)[: -most - 1 : -1]
@@ -131,7 +128,7 @@ class SchemasOfKind(Generic[SchemaT]):
         return self._of_version[version]
 
     def deleted(self, subject: str) -> SchemaT | None:
-        """The latest schema of a subject that was deleted softly. None if there is none. Raises what `by_id` raises."""
+        """Return the latest softly deleted schema, or None. Raises what `by_id` raises."""
         with self._lock:
             found = self._requests.latest_deleted(subject)
             return None if found is None else self._of_subject(subject, found)
@@ -164,7 +161,6 @@ class SchemasOfKind(Generic[SchemaT]):
         return self._requests.by_id(schema_id, subject, form)
 
     def _schema(self, schema_id: SchemaNumber, found: Answer, subject: str | None) -> SchemaT:
-        """Read a schema, once for all subjects of a context that have it."""
         context = context_of(subject)
         key = schema_id, context, str(found["schema"])
         if key not in self._read:
@@ -177,7 +173,6 @@ class SchemasOfKind(Generic[SchemaT]):
         return self._read[key]
 
     def _read_somehow(self, schema_id: SchemaNumber, found: Answer, subject: str | None) -> SchemaT:
-        """Read the schema as its kind does; if that fails in its other form, and then leniently."""
         context = context_of(subject)
         try:
             return self._read_once(schema_id, found, context)
@@ -191,7 +186,7 @@ class SchemasOfKind(Generic[SchemaT]):
         return self._read_once(schema_id, found, context, leniently=True)
 
     def _in_other_form(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:
-        """The schema in its kind's other form: registries print texts that only they can read."""
+        """Request the other form: some registries print texts that only they can read."""
         try:
             answer = self._ask(schema_id, subject, self._kind.other_form)
         except SchemaRegistryError as error:
@@ -211,10 +206,9 @@ class SchemasOfKind(Generic[SchemaT]):
 
 @lru_cache(maxsize=8)
 def client_of(settings: SchemaRegistrySettings) -> SchemaRegistry:
-    """The client for these settings. All callers in a process share it."""
+    """Return the process's client for these settings."""
     return SchemaRegistry(settings)
 
 
 def _kind_of(found: Answer) -> str:
-    """The kind of a schema. Registries leave it out for Avro."""
     return str(found.get("schemaType", "AVRO"))

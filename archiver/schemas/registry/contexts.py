@@ -1,6 +1,6 @@
-"""Contexts of a schema registry: each has subjects and ids of its own. A subject names its context: `:.team:orders`.
+"""Contexts, which have their own subjects and ids: `:.team:orders`.
 
-Subjects without a context are in the default context. These are the rules of Confluent's `QualifiedSubject`.
+Rules of Confluent's `QualifiedSubject`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _DEFAULT: Final = ":.:"
 
 
 def context_of(subject: str | None) -> str:
-    """The context of a subject, such as `:.team:`. Empty for the default context."""
+    """Return `:.team:`, or an empty text for the default context."""
     if subject is None or not subject.startswith(_QUALIFIED):
         return ""
     context = f":{subject[1:].partition(':')[0]}:"
@@ -20,5 +20,5 @@ def context_of(subject: str | None) -> str:
 
 
 def in_context(subject: str, context: str) -> str:
-    """The subject that a schema in `context` refers to: in the same context, unless it names one."""
+    """Return the subject in this context, unless it names one."""
     return subject if subject.startswith(_QUALIFIED) else f"{context}{subject}"

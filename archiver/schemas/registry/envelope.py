@@ -1,8 +1,7 @@
-"""Reads the schema registry's envelopes: magic byte 0 and the schema's id, or 1 and its GUID, then the format's part.
+"""Reads envelopes: magic byte 0 and an id, or 1 and a GUID, then the format's part.
 
-An envelope is before a value, or in a header of its record (`header_ids`). Ids and GUIDs mean the same in all formats.
-A format's `BodyChoice` reads its part after them and says which message the value is. `decode` then decodes the value.
-A whole column is read at once, without a Python object for each value.
+They are before values or in headers (`header_ids`). A format's `BodyChoice` reads its part. Whole columns are read at
+once.
 """
 
 from __future__ import annotations
@@ -38,57 +37,43 @@ UNKNOWN_SCHEMA_ID: Final = "unknown_schema_id@1"
 UNKNOWN_SCHEMA_GUID: Final = "unknown_schema_guid@1"
 BAD_SCHEMA: Final = "bad_schema@1"
 WITHOUT_MEANING: Final = (UNKNOWN_SCHEMA_ID, UNKNOWN_SCHEMA_GUID, BAD_SCHEMA)
-"""The errors that come from the id or GUID alone, whatever follows it."""
+"""The errors that come from the id or GUID alone."""
 _NOT_ASKED: Final = (*WITHOUT_MEANING, BAD_ENVELOPE)
 
 
 class Verdict(NamedTuple):
-    """What an envelope says: its length, and an error or else the place of its message in `BodyChoice.messages`."""
-
     length: int
     error: str | None = None
     place: int = NOT_ONE
 
 
 class BodyChoice(Protocol):
-    """A format's part of reading envelopes: what a schema id means, and where a value's body begins.
-
-    Objects of this type pickle. `messages` are the types that a value may have. `min_bytes` is the smallest number of
-    bytes that an envelope has after the id.
-    """
+    """A format's part of envelopes. Picklable. `min_bytes` is the least number of bytes after the id."""
 
     @property
-    def messages(self) -> tuple[str, ...]:
-        """The names of the types that a value may have. Verdicts name places in this tuple."""
+    def messages(self) -> tuple[str, ...]: ...
 
     @property
-    def min_bytes(self) -> int:
-        """The smallest number of bytes that an envelope has after the id."""
+    def min_bytes(self) -> int: ...
 
     def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
-        """The verdicts on these rows, whose envelopes all have this id or GUID. Rows with one verdict come together.
+        """Return verdicts for rows with this id, grouped. Raises subclasses of SchemaRegistryError."""
 
-        Raises the subclasses of SchemaRegistryError if the schema registry can't say what the id means.
-        """
-
-    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """The schemas of those ids that had to be asked of the schema registry."""
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]: ...
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """A copy that knows these schemas and needn't ask for them."""
+        """Return a copy that knows these schemas."""
 
     def beside(self, waiting: BodyChoice) -> Self:
-        """A copy that knows that the schemas of `waiting` wait for approval: their values get an error."""
+        """Return a copy that gives values of schemas that wait for approval an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """The envelopes of a column: for each value the envelope's length, and the place of the value's message.
+    """A column's envelopes: lengths (0 without one) and places of messages.
 
-    The length is 0 for a value without an envelope, also if a header has it. The place is NOT_ONE for a refused value
-    and for null. `errors` has the refused values by error code. `bare` marks values without an envelope that may be
-    plain messages; it is None unless the reader has `coerce`. `schema_ids` are the ids and GUIDs that the schema
-    registry knows.
+    Places are NOT_ONE for refused values and null. `errors` are refused values by code. `bare` marks possible plain
+    messages, with `coerce` only. `schema_ids` are known ids and GUIDs.
     """
 
     lengths: npt.NDArray[np.int32]
@@ -100,11 +85,10 @@ class Envelopes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeReader:
-    """Reads the envelopes of a column of values.
+    """Reads the envelopes of a column. The header named `header` wins.
 
-    `header` is the name of the header that may have the envelope instead: it wins. With `coerce`, a value that begins
-    with neither magic byte and has no such header counts as a plain message; there is only one message then. This is
-    safe if no message can begin with those bytes: in Protobuf they would be field 0.
+    With `coerce`, a value without either magic byte is a plain message of the only type. No message can begin so: in
+    Protobuf it would be field 0.
     """
 
     choice: BodyChoice
@@ -112,10 +96,9 @@ class EnvelopeReader:
     header: bytes = VALUE_HEADER
 
     def read(self, values: pa.BinaryArray, headers: pa.ListArray | None = None) -> Envelopes:
-        """Find where each value's message begins, and which message it is. No bytes make this raise.
+        """Find each value's message. No bytes make this raise.
 
-        `headers` are those of the same records. Raises the subclasses of SchemaRegistryError if the schema registry
-        can't say what an id means, with the `row` of the first such value and its `schema_id` or `schema_guid`.
+        Raises subclasses of SchemaRegistryError, with the first `row` and its `schema_id` or `schema_guid`.
         """
         reading = _Reading(self.choice, len(values))
         valid = np.array(values.is_valid())
@@ -133,17 +116,13 @@ class EnvelopeReader:
         return reading.envelopes(bare)
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """A copy of the reader that knows these schemas; see `BodyChoice.learned`."""
         return replace(self, choice=self.choice.with_schemas(schemas))
 
     def beside(self, waiting: EnvelopeReader | None) -> Self:
-        """A copy of the reader for the time that a schema change waits for approval; `waiting` reads it."""
         return self if waiting is None else replace(self, choice=self.choice.beside(waiting.choice))
 
 
 class _Reading:
-    """What the envelopes of a column say, as they are read. `which` has the places of messages."""
-
     def __init__(self, choice: BodyChoice, count: int) -> None:
         self.which = np.full(count, NOT_ONE, dtype=np.int16)
         self._choice = choice
@@ -153,7 +132,6 @@ class _Reading:
         self._waiting: list[tuple[int, SchemaNumber, SchemaRegistryError]] = []
 
     def take(self, chosen: Flags, column: ValueHeads, owners: Numbers | None = None) -> None:
-        """Read the chosen envelopes of a column: before its values, or in headers of the values `owners`."""
         magic, least = column.heads[:, 0], self._choice.min_bytes
         by_id = chosen & (magic == MAGIC_ID) & (column.sizes >= HEAD + least)
         rest = np.flatnonzero(chosen & ~by_id)
@@ -171,7 +149,6 @@ class _Reading:
                 self._waiting.append((int(rows[0] if owners is None else owners[rows[0]]), schema_id, error))
 
     def envelopes(self, bare: Flags | None) -> Envelopes:
-        """What was read. Raises the error of the first value whose id the schema registry can't be asked about."""
         if self._waiting:
             raise _first(self._waiting)
         return Envelopes(self._lengths, self.which, self._refused.by_code(), bare, frozenset(self._meant))
@@ -191,8 +168,6 @@ class _Reading:
 
 
 class _Refused:
-    """Collects the refused rows by error code."""
-
     def __init__(self, count: int) -> None:
         self._codes = np.zeros(count, dtype=np.int8)
         self._known = [""]
@@ -208,24 +183,20 @@ class _Refused:
 
 
 def _first(waiting: list[tuple[int, SchemaNumber, SchemaRegistryError]]) -> SchemaRegistryError:
-    """The error of the first value whose schema id isn't known yet, with its row."""
     row, schema_id, error = min(waiting, key=lambda each: each[0])
     message = f"the meaning of a record's schema id isn't known yet, and {error.message}"
     return type(error)(message, **{**error.context, "row": row, **number_context(schema_id)})
 
 
 def write_id(schema_id: int) -> bytes:
-    """Write the part of an envelope that all formats share: magic byte and schema id."""
     return b"\0" + schema_id.to_bytes(HEAD - 1, "big")
 
 
 def head_bytes(schema_id: SchemaNumber) -> int:
-    """How many bytes of an envelope the magic byte and an id or GUID take."""
     return GUID_HEAD if isinstance(schema_id, UUID) else HEAD
 
 
 def _by_id(rows: Numbers, column: ValueHeads) -> Iterator[tuple[int, Numbers]]:
-    """Group the rows by the schema id in their envelopes."""
     if not rows.size:
         return
     own = column.numbers_at(1)[rows]
@@ -239,7 +210,6 @@ def _by_id(rows: Numbers, column: ValueHeads) -> Iterator[tuple[int, Numbers]]:
 
 
 def _by_guid(rows: Numbers, column: ValueHeads) -> Iterator[tuple[UUID, Numbers]]:
-    """Group the rows by the GUID in their envelopes."""
     if not rows.size:
         return
     data = pa.py_buffer(column.bytes_at(rows, 1, GUID_BYTES).tobytes())

@@ -1,7 +1,4 @@
-"""HTTP requests to a schema registry, with its credentials and TLS. Retries transient errors a limited number of times.
-
-Errors name the url without user and password, and show no header.
-"""
+"""HTTP requests to a schema registry. Errors show no passwords or headers."""
 
 from __future__ import annotations
 
@@ -24,14 +21,14 @@ BUSY: Final = (408, 429)
 SERVER_ERRORS: Final = 500
 NOT_IMPLEMENTED: Final = 501
 LONGEST_ASKED_SECONDS: Final = 30.0
-"""The longest `Retry-After` to wait for. If the registry asks for more, the call fails, and so do all until then."""
+"""The longest `Retry-After` to wait for. If the registry names a longer time, calls fail until then."""
 ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/vnd.schemaregistry+json, application/json"
 
 _Body = TypeVar("_Body", dict[str, Any], list[Any])
 
 
 class RegistryHttp:
-    """Sends requests to one schema registry. Two threads must not use it at once."""
+    """Requests to one schema registry. Not thread-safe."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
@@ -40,14 +37,13 @@ class RegistryHttp:
         self._failure: SchemaRegistryUnavailable | None = None
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """The answer as JSON, None if the registry has no such thing. Retries transient errors, on each url in turn.
+        """Return JSON, None if not found. Retries transient errors, on each url in turn.
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError.
         """
         return self._answer(path, dict)
 
     def get_list(self, path: str) -> Sequence[Any] | None:
-        """The same, where the answer is a list."""
         return self._answer(path, list)
 
     def _answer(self, path: str, kind: type[_Body]) -> _Body | None:
@@ -74,7 +70,7 @@ class RegistryHttp:
         return state.attempt_number >= self._settings.attempts or _asked(_failure(state)) > LONGEST_ASKED_SECONDS
 
     def _pause(self, state: RetryCallState) -> float:
-        """The seconds before the next attempt. They grow at random; after a round of all urls, `Retry-After` counts."""
+        """Return seconds that grow at random; after a round of all urls `Retry-After` counts."""
         settings = self._settings
         growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
         return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
@@ -136,7 +132,7 @@ def _failure(state: RetryCallState) -> BaseException | None:
 
 
 def _asked(error: BaseException | None) -> float:
-    """The seconds that the schema registry asked us to wait (`Retry-After`); 0 if it didn't."""
+    """Return the seconds of `Retry-After`, or 0."""
     return float(error.context.get("retry_after", 0.0)) if isinstance(error, SchemaRegistryUnavailable) else 0.0
 
 
@@ -155,7 +151,7 @@ def _session(settings: SchemaRegistrySettings) -> requests.Session:
 
 
 def _refusal(error: BaseException) -> str | None:
-    """The reason why one side of a TLS connection refuses the other. None if the connection only broke."""
+    """Return why TLS failed. None if the connection only broke."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return str(cause.verify_message)
@@ -165,7 +161,6 @@ def _refusal(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and all errors that caused it, in any way that libraries wrap them."""
     pending, seen = [error], set()
     while pending:
         current = pending.pop()

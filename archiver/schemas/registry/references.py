@@ -13,18 +13,17 @@ MOST_REFERENCES: Final = 1_000
 
 
 class SchemaReferences:
-    """Looks references up, and keeps the answers: a version of a subject never changes. For one thread at a time."""
+    """Looks references up and caches them: versions never change. Not thread-safe."""
 
     def __init__(self, requests: RegistryRequests) -> None:
         self._requests = requests
         self._versions: dict[tuple[str, int, str, str | None], Answer] = {}
 
     def texts(self, found: Answer, context: str, form: str | None, *, is_guid: bool) -> Iterator[tuple[str, str]]:
-        """The names and texts of all schemas that a schema refers to, directly or not.
+        """Return names and texts of all references, in their schema's context.
 
-        They are in the context of the schema that names them. A GUID may belong to a schema of another context: only
-        the names of its own messages are read, so references in the default context will do. Raises BadSchema if one is
-        missing, or if there are more than MOST_REFERENCES, and what `RegistryHttp` raises.
+        A GUID's may be of another context: the default will do, as only message names are read. Raises BadSchema for a
+        missing one or more than MOST_REFERENCES, and what `RegistryHttp` raises.
         """
         seen: set[str] = set()
         pending = [(reference, context) for reference in found.get("references") or ()]

@@ -1,7 +1,7 @@
-"""Requests for schemas: by id, by GUID, by subject. Knows how registries differ in what they offer.
+"""Requests for schemas by id, GUID and subject.
 
-Confluent and Redpanda have contexts and look an id up in the context of the `subject` parameter. Confluent has GUIDs.
-Apicurio and Karapace have neither: they ignore the parameter, and `:.team:` is a part of a subject's name to them.
+Confluent and Redpanda look ids up in the context of the parameter `subject`. Apicurio and Karapace have no contexts:
+`:.team:` is a part of the name. Only Confluent has GUIDs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 501})
 
 
 class RegistryRequests:
-    """Requests to one schema registry. Two threads must not use it at once.
+    """Requests to one schema registry. Not thread-safe.
 
-    The methods return None if the registry has no such schema. They raise what `RegistryHttp` raises.
+    Methods return None if there is no such schema, and raise what `RegistryHttp` raises.
     """
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
@@ -33,11 +33,10 @@ class RegistryRequests:
         self._contexts: frozenset[str] = frozenset()
 
     def by_id(self, schema_id: int, subject: str | None, form: str | None = None) -> Answer | None:
-        """The schema with this id in the context of the subject.
+        """Return the schema in the context of the subject, never of another one.
 
-        In a named context Confluent returns a subject's own schemas only; the context alone finds the remaining ones.
-        An id is never looked up in another context, where it is the number of another schema. Registries
-        that know a `form` return the schema in it, the remaining ones return its text.
+        In a named context Confluent returns a subject's own schemas; the context alone finds the rest. Registries
+        without `form` return text.
         """
         path, context = f"/schemas/ids/{schema_id}", context_of(subject)
         refusal: SchemaRegistryError | None = None
@@ -58,7 +57,7 @@ class RegistryRequests:
         return None
 
     def by_guid(self, guid: UUID, form: str | None = None) -> Answer | None:
-        """The schema with this GUID, which is the same in all contexts. None if the registry has no GUIDs, too."""
+        """Return None also if the registry has no GUIDs."""
         try:
             return self._http.get(_with(f"/schemas/guids/{guid}", format=form))
         except SchemaRegistryError as error:
@@ -67,11 +66,9 @@ class RegistryRequests:
             return None
 
     def latest(self, subject: str) -> Answer | None:
-        """The latest version of a subject."""
         return self._http.get(f"/subjects/{_quoted(subject)}/versions/latest")
 
     def latest_deleted(self, subject: str) -> Answer | None:
-        """The latest version of a subject of which all were deleted softly."""
         path = f"/subjects/{_quoted(subject)}/versions"
         try:
             versions = self._http.get_list(_with(path, deleted="true"))
@@ -82,7 +79,7 @@ class RegistryRequests:
         return self._http.get(_with(f"{path}/{max(map(int, versions))}", deleted="true")) if versions else None
 
     def versions(self, subject: str) -> list[int]:
-        """The numbers of all versions of a subject, ascending, those included that were deleted softly."""
+        """Return all versions, ascending, with softly deleted ones."""
         path = f"/subjects/{_quoted(subject)}/versions"
         try:
             numbers = self._http.get_list(_with(path, deleted="true"))
@@ -93,7 +90,7 @@ class RegistryRequests:
         return sorted(map(int, numbers or ()))
 
     def version(self, subject: str, version: int, context: str, form: str | None = None) -> Answer | None:
-        """A version that a schema in `context` refers to, even if it was deleted softly."""
+        """Return a reference from `context`, even if it was softly deleted."""
         name = in_context(subject, context)
         answer = self._version(name, version, form)
         if answer is None and name != subject and not self._has_context(context):
@@ -111,7 +108,7 @@ class RegistryRequests:
         return self._http.get(_with(path, format=form)) if answer is None else answer
 
     def _has_context(self, context: str) -> bool:
-        """Whether the registry has this context. Assume so if the credentials have no right to list contexts."""
+        """Assume that it has if the credentials may not list contexts."""
         if context not in self._contexts:
             try:
                 names = self._http.get_list("/contexts") or ()
@@ -125,7 +122,7 @@ class RegistryRequests:
         return context in self._contexts
 
     def _is_registry(self) -> bool:
-        """Whether the url is that of a registry. If so, it is not the url's fault that a path isn't there."""
+        """Whether the url is a registry's, and only the path is missing."""
         try:
             return self._http.get_list("/schemas/types") is not None
         except SchemaRegistryError as error:
@@ -135,12 +132,11 @@ class RegistryRequests:
 
 
 def is_refusal(error: SchemaRegistryError) -> bool:
-    """Whether the server doesn't have the path, or doesn't take a parameter."""
+    """Whether the path or a parameter is unknown to the server."""
     return type(error) is SchemaRegistryError and error.context.get("status") in _REFUSALS
 
 
 def _with(path: str, **parameters: str | None) -> str:
-    """The path with those of the parameters that are set."""
     query = urlencode({name: value for name, value in parameters.items() if value}, safe="", quote_via=quote)
     return f"{path}?{query}" if query else path
 

@@ -1,4 +1,4 @@
-"""The seam between schema registries and formats: kinds of schemas, their names, and how texts are read."""
+"""The interface between schema registries and formats."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from catalog.model import SchemaNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchema:
-    """A schema as the schema registry keeps it, by the id or GUID that it was looked up by.
-
-    `references` has all schemas that it refers to, directly or not, by the names that it uses for them.
-    """
+    """`references` are all schemas that it refers to, directly or not, by their import names."""
 
     id: SchemaNumber
     text: str
@@ -23,14 +20,11 @@ class RegisteredSchema:
 
 
 class NumberedSchema(Protocol):
-    """A registered schema that its format has read."""
-
     @property
-    def id(self) -> SchemaNumber:
-        """The id or GUID that it was looked up by."""
+    def id(self) -> SchemaNumber: ...
 
     def to_bytes(self) -> bytes:
-        """The schema as it is kept in Postgres and sent to tasks. `SchemaKind.from_bytes` makes an equal one of it."""
+        """The schema as kept in Postgres. `SchemaKind.from_bytes` makes an equal one."""
 
 
 SchemaT = TypeVar("SchemaT", bound=NumberedSchema)
@@ -38,36 +32,31 @@ SchemaT_co = TypeVar("SchemaT_co", bound=NumberedSchema, covariant=True)
 
 
 class SchemaKind(Protocol[SchemaT_co]):
-    """A kind of schemas: the name that registries have for it, and how a format reads them. These objects pickle."""
+    @property
+    def name(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """The `schemaType` of registries, such as PROTOBUF."""
-
-    @property
-    def label(self) -> str:
-        """The name for people, such as Protobuf."""
+    def label(self) -> str: ...
 
     @property
     def other_form(self) -> str | None:
-        """A form (`format` in requests) to request if the schema's text can't be read. None if there is no other."""
+        """The `format` of a second request if the text can't be read. None if there is none."""
 
     def is_other_form(self, text: str) -> bool:
-        """Whether a registry's answer has the other form. Registries that don't know it return the text again."""
+        """Whether the answer has the other form, which some registries ignore."""
 
     def replacement(self, number: SchemaNumber) -> SchemaT_co | None:
-        """The schema that the configuration puts in place of this id or GUID. None if the registry's counts."""
+        """Return the configuration's replacement, if any."""
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> SchemaT_co:
-        """Read a schema with its references. Raises BadSchema, with the id, if it can't be read.
+        """Raise BadSchema, with the id, if it can't be read.
 
-        Read it `leniently`, as Kafka's clients do, if that changes nothing about the meaning of bytes.
+        `leniently`: as Kafka's clients do, if the meaning of bytes stays.
         """
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> SchemaT_co | None:
-        """The schema that `to_bytes` wrote. None if another kind wrote it: the bytes must show which kind they are."""
+        """Return None if another kind wrote the bytes, which must show that."""
 
 
 def number_context(number: SchemaNumber) -> dict[str, int | str]:
-    """An id or GUID as the context of an error."""
     return {"schema_guid": str(number)} if isinstance(number, UUID) else {"schema_id": number}

@@ -1,4 +1,4 @@
-"""The settings of a schema registry client, and how to make them from the section `[schema_registry]`."""
+"""The settings of a schema registry client."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from archiver.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistrySettings:
-    """Where a schema registry is, and who asks: `username` and `password`, or `token`, or neither.
+    """Addresses, credentials (`username` and `password`, or `token`), and times in seconds.
 
-    `urls` are tried in turn; they hold no user and password. Times are in seconds. `pause` limits the first wait
-    between attempts. After all attempts failed, the registry isn't asked for `rest`. An unknown id is asked for again
-    after `forget_after`, and a subject's latest schema after `latest_ttl`.
+    `urls` are tried in turn. After all attempts failed there are no requests for `rest`. Unknown ids are requested
+    again after `forget_after`, latest schemas after `latest_ttl`.
     """
 
     urls: tuple[str, ...]
@@ -35,15 +34,11 @@ class SchemaRegistrySettings:
 
     @property
     def name(self) -> str:
-        """The name of the registry: its urls, which no other registry has."""
         return ",".join(url.rstrip("/") for url in self.urls)
 
 
 def schema_registry_settings(section: SchemaRegistrySection) -> SchemaRegistrySettings:
-    """Make a client's settings from a section. A user and password in a url become its credentials.
-
-    Raises ConfigError if a file is missing, or if urls name different users.
-    """
+    """Credentials in a url count. Raises ConfigError for a missing file or different users."""
     urls, identities = zip(*(_split(url.strip()) for url in section.url.split(",")), strict=True)
     named = sorted({identity for identity in identities if identity is not None})
     if len(named) > 1:
@@ -63,7 +58,6 @@ def schema_registry_settings(section: SchemaRegistrySection) -> SchemaRegistrySe
 
 
 def _split(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The url without user and password, and the two if there are any."""
     parts = urlsplit(url)
     identity = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), identity

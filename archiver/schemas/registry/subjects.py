@@ -1,4 +1,4 @@
-"""The latest schemas of a topic's subjects, from the schema registry. If it is down, or deleted one, the last known."""
+"""The latest schemas of a topic's subjects, or the last known ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ NOTHING: Final = KnownSchemas()
 
 
 class Subjects:
-    """The latest schemas of a topic's subjects, and where they came from.
+    """`remembered` are the last known schemas. `news` are further answers.
 
-    `remembered` has the last known schemas. `down` is the error if the schema registry didn't answer, or has deleted a
-    subject, and another schema was used than its latest one. `news` has the answers that aren't in `remembered`.
+    `down` is the error if the registry didn't answer or deleted a subject.
     """
 
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
@@ -33,10 +32,10 @@ class Subjects:
         self.down: SchemaRegistryUnavailable | UnknownSubject | None = None
 
     def latest(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT:
-        """The latest schema of a subject. The last known one if the schema registry is down or has deleted the subject.
+        """Return the latest schema, or else the last known one.
 
-        Raises SchemaRegistryUnavailable if the schema registry is down and no schema of the subject is known,
-        UnknownSubject if it has none and none is known, and the other subclasses of SchemaRegistryError.
+        Raises SchemaRegistryUnavailable or UnknownSubject if none is known, and other subclasses of
+        SchemaRegistryError.
         """
         last_known = self._last_known(subject, kind)
         schemas = client_of(self._settings).schemas(kind)
@@ -65,10 +64,9 @@ class Subjects:
         return latest
 
     def versions(self, subject: str, kind: SchemaKind[SchemaT], most: int) -> tuple[SchemaT, ...]:
-        """The schemas of a subject, the latest first, then the newest versions: at most `most`.
+        """Return at most `most` schemas, the latest first.
 
-        If the schema registry is down, these are the latest one and all that are remembered, by descending id. Raises
-        what `latest` raises.
+        From memory if the registry is down. Raises what `latest` raises.
         """
         latest = self.latest(subject, kind)
         older: tuple[SchemaT, ...] = ()
@@ -92,32 +90,26 @@ class Subjects:
         return (latest, *(schema for schema in older if schema.id != latest.id))[:most]
 
     def _last_known(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT | None:
-        """The last known schema of a subject. None if none is known, or if it was of another kind."""
         known = self._remembered.subjects.get(subject)
         return None if known is None else kind.from_bytes(known.number, self._remembered.schemas[known])
 
     def ids(self, subject: str | None, kind: SchemaKind[SchemaT]) -> RegistryIds[SchemaT]:
-        """The meaning of schema ids in records of the subject, for tasks.
-
-        While the schema registry is down, they make one attempt only.
-        """
+        """Return meanings of ids, for tasks. One attempt only while the registry is down."""
         is_down = isinstance(self.down, SchemaRegistryUnavailable)
         settings = replace(self._settings, attempts=1) if is_down else self._settings
         return RegistryIds(settings=settings, kind=kind, subject=subject)
 
     @property
     def schemas(self) -> Mapping[SchemaIdentity, bytes]:
-        """All schemas that are known here, remembered or new. Tasks needn't ask for them."""
+        """All schemas known here, for tasks."""
         return {**self._remembered.schemas, **self._schemas}
 
     @property
     def registry_name(self) -> str:
-        """The name of the schema registry."""
         return self._settings.name
 
     @property
     def news(self) -> KnownSchemas:
-        """The schemas and subjects that the schema registry gave and that aren't in `remembered`."""
         subjects = {subject: identity_of(schema.id, subject) for subject, schema in self._found.items()}
         known = self._remembered
         return KnownSchemas(

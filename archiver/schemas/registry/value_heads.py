@@ -1,4 +1,4 @@
-"""The first bytes of all values of a column, side by side, so that numpy compares them without a Python object each."""
+"""Windows of the first bytes of a column's values, for numpy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ WINDOW: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ValueHeads:
-    """A binary column: the start and size of each value, and a window of its first 8 bytes.
+    """Starts, sizes and first 8 bytes of values.
 
-    If a value is shorter than its window, other bytes follow it there: look at `sizes` first.
+    Other bytes follow a value shorter than its window: compare `sizes` first.
     """
 
     starts: Numbers
@@ -30,7 +30,7 @@ class ValueHeads:
 
     @classmethod
     def of(cls, values: pa.BinaryArray) -> Self:
-        """Open a binary or large binary array. Its buffers aren't copied."""
+        """Open a binary or large binary array without a copy."""
         kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
         _, offsets, buffer = values.buffers()
         if offsets is None or len(values) == 0:
@@ -41,25 +41,21 @@ class ValueHeads:
         return cls(ends[:-1], np.diff(ends), data, _windows(data, ends[:-1]))
 
     def numbers_at(self, place: int) -> npt.NDArray[np.uint32]:
-        """The four bytes at `place` of each value's window, as a big-endian number."""
         return np.ascontiguousarray(self.heads[:, place : place + 4]).view(">u4")[:, 0].astype(np.uint32)
 
     def bytes_at(self, rows: Numbers, place: int, count: int) -> Bytes:
-        """The bytes from `place` on of these values, which must have them: a row of `count` bytes for each value."""
+        """Return `count` bytes from `place` on of values that have them."""
         gathered: Bytes = self.data[(self.starts[rows] + place)[:, np.newaxis] + np.arange(count)]
         return gathered
 
     def byte_at(self, rows: Numbers, place: int) -> Bytes:
-        """The byte at `place` of these values, which must have it."""
         return self.heads[rows, place] if place < WINDOW else self.bytes_at(rows, place, 1)[:, 0]
 
     def head(self, row: int, most: int) -> bytes:
-        """The first bytes of a value, at most `most`."""
         start = int(self.starts[row])
         return self.data[start : start + min(int(self.sizes[row]), most)].tobytes()
 
     def begin_with(self, head: bytes, rows: Numbers) -> npt.NDArray[np.bool_]:
-        """For each of the rows, whether its value begins with these bytes."""
         starts = self.starts[rows]
         same = self.sizes[rows] >= len(head)
         for place, byte in enumerate(head):
@@ -69,7 +65,6 @@ class ValueHeads:
 
 
 def _windows(data: Bytes, starts: Numbers) -> Bytes:
-    """The window at each start, gathered at once. Zeros come after the end of the data."""
     last = len(data) - WINDOW
     if last >= 0 and (starts <= last).all():
         return sliding_window_view(data, WINDOW)[starts]

@@ -1,12 +1,4 @@
-"""Consumer groups: members, assignments and committed offsets. Knows neither archives nor a protocol's bytes.
-
-- `budgets`: memory and registry space per client
-- `classic`: the classic protocol (join, sync, the leader assigns)
-- `consumer`: the protocol of KIP-848 (heartbeats, the group assigns)
-- `coordinator`: all groups, with the clock and the waiting requests
-- `heard_time`: a clock that stops while members can't be heard
-- `offsets`: committed offsets, kept in the registry
-"""
+"""Consumer groups: members, assignments and committed offsets."""
 
 from archiver.serve.groups.budgets import GroupBudget, MemberMemory
 from archiver.serve.groups.classic import ClassicGroup, GroupState, Joined, Joining, Synced, Syncing

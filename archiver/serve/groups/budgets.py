@@ -1,4 +1,4 @@
-"""What one client may take of the groups' memory and of the registry, and how much all of them take."""
+"""Limits on the memory and registry space of groups, per client and in total."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUP_BYTES: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupBudget:
-    """Limits of `owner`: a principal, or the address of an anonymous client.
+    """Limits of `owner`, a principal or an anonymous client's address.
 
     `groups` and `member_bytes` count per node, `offset_groups` and `offset_bytes` per cluster.
     """
@@ -36,12 +36,11 @@ class GroupBudget:
 
     @property
     def offsets(self) -> OffsetBudget:
-        """What its groups may keep in the registry."""
         return OffsetBudget(owner=self.owner, groups=self.offset_groups, bytes=self.offset_bytes)
 
 
 class MemberMemory:
-    """The bytes that members of all groups take, also by owner."""
+    """The bytes of all members, also by owner."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -50,11 +49,10 @@ class MemberMemory:
         self.bytes = 0
 
     def owner_bytes(self, owner: str) -> int:
-        """The bytes that an owner's members take."""
         return self._owners[owner]
 
     def put(self, group_id: str, sizes: Mapping[str, int]) -> None:
-        """Note what a group's members take, by owner, in place of what they took before. `sizes` doesn't change."""
+        """Replace the sizes of a group's members, by owner. `sizes` must not change afterwards."""
         if self._groups.get(group_id) is sizes:
             return
         self.drop(group_id)
@@ -63,7 +61,6 @@ class MemberMemory:
         self.bytes += sum(sizes.values()) + GROUP_BYTES
 
     def drop(self, group_id: str) -> None:
-        """Forget a group."""
         sizes = self._groups.pop(group_id, None)
         if sizes is None:
             return
@@ -74,9 +71,7 @@ class MemberMemory:
                 del self._owners[owner]
 
     def is_full(self, size: int) -> bool:
-        """Whether the server has no room for this many bytes more."""
         return size > 0 and self.bytes + size > self._most_bytes
 
     def is_over(self, budget: GroupBudget, size: int) -> bool:
-        """Whether an owner may not take this many bytes more."""
         return size > 0 and self._owners[budget.owner] + size > budget.member_bytes

@@ -1,10 +1,6 @@
-"""All groups of a server, with the clock and the requests that wait.
+"""All groups of a server, with the clock and the waiting requests.
 
-A group has one protocol while it has members; an empty group takes the protocol of its next member. Members live in
-memory: after a restart they join again, and continue at their committed offsets.
-
-Time passes for groups only while members can be heard, so a slow server expires no session. A member also stays while
-its OffsetCommit or OffsetFetch is worked on, since its heartbeats wait behind that request.
+A group keeps one protocol while it has members, which live in memory: after a restart they join again.
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ _WITH_MEMBER_EPOCHS: Final = 9
 
 
 def is_group_id(group_id: str) -> bool:
-    """Whether the registry can keep a group of this id."""
+    """Whether the registry can store this group id."""
     return 0 < len(group_id.encode()) <= _MOST_ID_BYTES and "\0" not in group_id
 
 
@@ -60,9 +56,9 @@ class Coordinator:
         memory: MemberMemory | None = None,
         over_budget: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """`hears` says whether requests of members are answered at the moment.
+        """`over_budget` gets the owner of a refused member and the budget's key.
 
-        `over_budget` is called with the owner of a member that is refused, and the key of the budget.
+        `hears`: whether members' requests are answered now.
         """
         self.times = times or GroupTimes()
         self._time = HeardTime(hears)
@@ -78,21 +74,17 @@ class Coordinator:
 
     @property
     def groups(self) -> Mapping[str, AnyGroup]:
-        """The groups that have members."""
         return self._groups
 
     def classic(self, group_id: str) -> ClassicGroup | None:
-        """A group with members and the classic protocol."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
-        """A group with members that assigns by itself."""
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
     async def join(self, group_id: str, asked: Joining) -> Joined:
-        """Join a group. The answer comes when all members have joined, or had the time to."""
         group = self._groups.get(group_id)
         error = ErrorCode.none
         if not is_group_id(group_id):
@@ -119,11 +111,9 @@ class Coordinator:
         return joined
 
     def may_join(self, group_id: str, member_id: str) -> bool:
-        """Whether a client was given this id to join the group with."""
         return self._member_ids.holds(group_id, member_id, self._now())
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
-        """Handle SyncGroup. The answer comes when the leader has assigned."""
         group = self.classic(group_id)
         if group is None:
             return Synced(ticket=0, error=ErrorCode.unknown_member_id)
@@ -138,7 +128,6 @@ class Coordinator:
         return synced
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Take in a sign of life of a classic member."""
         group = self.classic(group_id)
         if group is None:
             return ErrorCode.unknown_member_id
@@ -147,7 +136,6 @@ class Coordinator:
         return error
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Let a classic member go."""
         group = self.classic(group_id)
         if group is None:
             return ErrorCode.unknown_member_id
@@ -156,7 +144,6 @@ class Coordinator:
         return error
 
     def beat(self, group_id: str, beat: Beat, topics: Topics) -> Beaten:
-        """Take in a heartbeat of a member whose group assigns by itself; the first one makes the group."""
         if not is_group_id(group_id):
             return Beaten(
                 error=ErrorCode.invalid_group_id,
@@ -200,7 +187,7 @@ class Coordinator:
         partitions: Collection[PartitionId] = (),
         version: int = _WITH_MEMBER_EPOCHS,
     ) -> ErrorCode:
-        """Return the error for an OffsetCommit. Clients outside of a group may commit while it has no members."""
+        """Return the error for an OffsetCommit. Clients outside the group may commit while it has no members."""
         if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         match self._groups.get(group_id):
@@ -217,7 +204,6 @@ class Coordinator:
                 return group.commit_error(self._now(), member_id, instance_id, generation)
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return the error for an OffsetFetch that names this member."""
         if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         group = self.consumer(group_id)
@@ -227,9 +213,9 @@ class Coordinator:
     def asking(
         self, group_id: str, member_id: str, instance_id: str | None = None, generation: int | None = None
     ) -> Iterator[None]:
-        """Keep a member's session open while its request is worked on, and reset it afterwards.
+        """Keep the session of a known member open while its request is handled, and reset it afterwards.
 
-        Only for members that the group knows in this generation. A request needn't name its generation.
+        `generation` None: any.
         """
         before = self._groups.get(group_id)
         if before is None or (generation is not None and not before.knows(member_id, instance_id, generation)):
@@ -250,7 +236,7 @@ class Coordinator:
                 group.seen(self._now(), member_id)
 
     def forget(self, group_id: str) -> None:
-        """Give up a group: another node coordinates it. Waiting requests are answered NOT_COORDINATOR."""
+        """Drop a moved group. Waiting requests are answered NOT_COORDINATOR."""
         self._groups.pop(group_id, None)
         self._memory.drop(group_id)
         timer = self._timers.pop(group_id, None)
@@ -258,7 +244,6 @@ class Coordinator:
             timer.cancel()
 
     def close(self) -> None:
-        """Give up all groups, and the requests that wait."""
         self._time.close()
         for timer in self._timers.values():
             timer.cancel()
@@ -266,7 +251,6 @@ class Coordinator:
             waiting.cancel()
 
     def _no_room(self, budget: GroupBudget, size: int) -> ErrorCode:
-        """Why a member may not take this many bytes more."""
         if self._memory.is_over(budget, size):
             self._over_budget(budget.owner, "member_memory")
             return ErrorCode.group_max_size_reached
@@ -280,7 +264,6 @@ class Coordinator:
         return ticket, answer
 
     def _reply(self, group: ClassicGroup, replies: Iterable[Reply]) -> None:
-        """Answer waiting requests, and schedule the group's next tick."""
         for reply in replies:
             answer = self._waiting.get(reply.ticket)
             if answer is not None and not answer.done():
@@ -288,7 +271,6 @@ class Coordinator:
         self._wake(group)
 
     def _wake(self, group: AnyGroup) -> None:
-        """Schedule the group's next tick. Forget the group if it has no members."""
         timer = self._timers.pop(group.group_id, None)
         if timer is not None:
             timer.cancel()

@@ -1,9 +1,4 @@
-"""A clock of the time in which members can be heard.
-
-It stops while the event loop is blocked, or the server may not answer.
-
-No session expires because the server doesn't listen.
-"""
+"""A clock that stops while the event loop is blocked or the server may not answer: no session expires then."""
 
 from __future__ import annotations
 
@@ -17,10 +12,9 @@ _LATE: Final = 0.25
 
 
 class HeardTime:
-    """A clock in seconds. Use it from one event loop; it begins to look at that with the first question."""
+    """A clock in seconds, for one event loop. It starts watching the loop at the first call of `now`."""
 
     def __init__(self, hears: Callable[[], bool] = lambda: True) -> None:
-        """`hears` says whether requests of members are answered at the moment."""
         self._hears = hears
         self._deaf = 0.0
         self._last = float("-inf")
@@ -28,7 +22,6 @@ class HeardTime:
         self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
-        """Seconds in which members were heard, counted from any moment."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._due is None:
@@ -39,7 +32,6 @@ class HeardTime:
         return self._last
 
     def close(self) -> None:
-        """Look at the event loop no more."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._due = None

@@ -1,4 +1,4 @@
-"""Committed offsets of groups, kept in the registry: they outlive the server and its members."""
+"""Committed offsets of groups in the registry."""
 
 from __future__ import annotations
 
@@ -14,35 +14,31 @@ CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 
 
 class GroupOffsetStore(Protocol):
-    """Keeps the offsets of groups. Slow: call it in a worker's thread."""
+    """Stores the offsets of groups. Blocking: call it in a worker thread."""
 
     def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget) -> None:
-        """Keep offsets; they are safe when this returns. OffsetBudgetReached if they take more than `budget` leaves."""
+        """Store offsets durably. Raises OffsetBudgetReached if they exceed `budget`."""
 
-    def load(self, group_id: str) -> CommittedOffsets:
-        """All offsets of a group."""
+    def load(self, group_id: str) -> CommittedOffsets: ...
 
     def delete(self, group_id: str, partitions: Collection[tuple[str, int]] | None = None) -> int:
-        """Delete a group's offsets, or the offsets of some partitions. Return how many there were."""
+        """Delete all offsets of a group, or some partitions'. Return how many were deleted."""
 
-    def groups(self) -> tuple[str, ...]:
-        """The groups that have offsets."""
+    def groups(self) -> tuple[str, ...]: ...
 
-    def use(self, groups: Collection[str]) -> None:
-        """Note that groups have members."""
+    def use(self, groups: Collection[str]) -> None: ...
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """Return the groups with offsets that had no members and no commit for this many seconds."""
+        """Return groups with offsets but without members and commits for `age` seconds."""
 
-    def expire(self, group_id: str, age: float) -> int:
-        """Forget the offsets of such a group; return how many there were."""
+    def expire(self, group_id: str, age: float) -> int: ...
 
 
 class RegistryOffsets:
-    """Offsets of one cluster's groups in the registry, read without a claim. It is opened when it is first needed."""
+    """Offsets of one cluster's groups, read without a claim. Connects on first use."""
 
     def __init__(self, dsn: str, cluster_id: str, *, answers_within: float) -> None:
-        """A call fails after `answers_within` seconds without an answer, also if the network says nothing."""
+        """A call fails after `answers_within` seconds without an answer."""
         self._dsn = dsn
         self._cluster_id = cluster_id
         self._answers_within = answers_within
@@ -50,23 +46,18 @@ class RegistryOffsets:
         self._registry: Registry | None = None
 
     def load(self, group_id: str) -> CommittedOffsets:
-        """All offsets of a group."""
         return self._opened().group_offsets.load(self._cluster_id, group_id)
 
     def groups(self) -> tuple[str, ...]:
-        """The groups that have offsets."""
         return self._opened().group_offsets.groups(self._cluster_id)
 
     def use(self, groups: Collection[str]) -> None:
-        """Note that groups have members."""
         self._opened().group_offsets.use(self._cluster_id, groups)
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """Return the groups with offsets that had no members and no commit for this many seconds."""
         return self._opened().group_offsets.expired(self._cluster_id, age=timedelta(seconds=age))
 
     def close(self) -> None:
-        """Close the registry."""
         with self._lock:
             if self._registry is not None:
                 self._registry.close()

@@ -1,4 +1,4 @@
-"""A Kafka API as this server answers it: versions, handler, guard, and what its requests need."""
+"""A Kafka API as this server answers it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from archiver.wire.api_keys import ApiKey
 class Api:
     """An API with its first and last version, its handler, and the guard that authorizes its requests.
 
-    The traits, by the part of the server that reads them:
-
-    - connections: `waits` for other clients, so the request gives its memory back first; `before_login` is allowed
-      before authentication
-    - quotas: `is_timely` requests are answered at once, whatever their client owes
-    - groups: `of_groups` goes to the group's coordinator; `of_members` needs the members alone, `of_offsets` the
-      offsets alone; `is_slow` waits for the registry; `is_kept` finishes even if the client or the node goes;
-      `ends_groups` applies only to groups with members or offsets
-    - the start: `of_readers` is needed before a client's first record, and is loaded ahead
+    - connections: `waits` for other clients, so the request's memory is released first; `before_login`: allowed before
+      authentication
+    - quotas: `is_timely` requests are never throttled
+    - groups: `of_groups` goes to the group's coordinator; `of_members` needs only members, `of_offsets` only offsets;
+      `is_slow` waits for the registry; `is_kept` finishes even if client or node goes; `ends_groups` only applies to
+      groups with members or offsets
+    - start: `of_readers` is loaded ahead, for a client's first record
     """
 
     key: ApiKey
@@ -41,9 +39,7 @@ class Api:
 
     @property
     def name(self) -> str:
-        """The API's name."""
         return self.key.title
 
     def knows(self, version: int) -> bool:
-        """Return whether a version is answered."""
         return self.least <= version <= self.most

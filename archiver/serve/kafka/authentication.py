@@ -1,4 +1,4 @@
-"""SaslHandshake and SaslAuthenticate: a client says how it will show who it is, and does so."""
+"""SaslHandshake and SaslAuthenticate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAILED: Final = "authentication failed: the credentials are unknown, wrong or t
 
 
 async def sasl_handshake(_service: Service, request: Request) -> Values:
-    """SaslHandshake. After version 0, what follows has no header of a request."""
+    """Handle SaslHandshake. After version 0, messages without a request header follow."""
     login = request.client.login
     shaken = login.handshake(request.body.mechanism, is_raw=request.version == 0)
     if shaken is not Shaken.BEGUN:
@@ -31,7 +31,6 @@ async def sasl_handshake(_service: Service, request: Request) -> Values:
 
 
 async def sasl_authenticate(service: Service, request: Request) -> Values:
-    """SaslAuthenticate: one message of the exchange."""
     login = request.client.login
     if not login.is_exchanging:
         login.is_over = login.access is None
@@ -53,7 +52,7 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
 
 
 async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
-    """Handle one message without a header. Raises BadRequest, which closes the connection, if authentication fails."""
+    """Handle one message without a header. Raises BadRequest if authentication fails."""
     user = client.login.user_in(message)
     try:
         async with service.attempts.one(client.host, user):

@@ -1,4 +1,4 @@
-"""Read what a client sends, and report the end of it."""
+"""A stream reader that reports the end of a connection."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ class ClientReader(asyncio.StreamReader):
         self.on_end: Callable[[bool], None] = lambda _: None
 
     def feed_eof(self) -> None:
-        """Note that the client closed the connection, or its half of it."""
         super().feed_eof()
         self.on_end(False)  # noqa: FBT003 - a callback
 
     def set_exception(self, exc: Exception) -> None:
-        """Note that the connection broke."""
         super().set_exception(exc)
         self.on_end(True)  # noqa: FBT003 - a callback

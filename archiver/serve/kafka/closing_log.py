@@ -1,4 +1,4 @@
-"""Connections that the server closes, in its log: one line each, and few lines for an address and a minute."""
+"""Log lines for connections that the server closes, limited per address and minute."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ class _Minute:
 
 
 class ClosingLog:
-    """Counts and logs closed connections. Use it from one event loop."""
+    """Logs closed connections. Use it from one event loop."""
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object] | None = None) -> None:
-        """`later` calls a function after some seconds; without it, the running loop does."""
         self._later = later
         self._hosts: dict[str, _Minute] = {}
         self._all = _Minute()
@@ -34,7 +33,7 @@ class ClosingLog:
         """Connections that were closed as their client did something wrong."""
 
     def write(self, address: str, why: object, *, error: Exception | None = None) -> None:
-        """Note that the connection of HOST:PORT is closed, and why. `error` is logged with its traceback."""
+        """Log why the connection of HOST:PORT is closed. `error` is logged with its traceback."""
         self.closed += 1
         host = address.rpartition(":")[0]
         if not self._hosts:
@@ -51,7 +50,6 @@ class ClosingLog:
             minute.why = str(why)
 
     def _end_minute(self) -> None:
-        """Write how many lines were left out, by address for the addresses with the most of them."""
         hosts = sorted(((minute.left_out, host, minute.why) for host, minute in self._hosts.items()), reverse=True)
         rest = self._all.left_out
         for number, (left_out, host, why) in enumerate(hosts):

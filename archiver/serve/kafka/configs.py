@@ -1,8 +1,4 @@
-"""DescribeConfigs and client telemetry.
-
-MirrorMaker and admin tools read a topic's settings before they copy it: an archive keeps everything. No client metrics
-are collected; without an answer Java clients log complaints.
-"""
+"""DescribeConfigs and client telemetry, whose metrics are dropped; without it Java clients log complaints."""
 
 from __future__ import annotations
 
@@ -31,14 +27,12 @@ _PUSH_MILLIS: Final = 300_000
 
 
 async def describe_configs(service: Service, request: Request) -> Values:
-    """DescribeConfigs of topics and of the node."""
     return {
         "results": [await _described(service, resource) async for resource in request.in_turns(request.body.resources)]
     }
 
 
 async def no_subscription(_service: Service, request: Request) -> Values:
-    """GetTelemetrySubscriptions: no metrics are wanted."""
     instance_id = request.body.client_instance_id
     return {
         "error_code": ErrorCode.none,
@@ -53,7 +47,6 @@ async def no_subscription(_service: Service, request: Request) -> Values:
 
 
 async def pushed(_service: Service, _request: Request) -> Values:
-    """PushTelemetry: what comes all the same, as the last word of a client, is dropped."""
     return {"error_code": ErrorCode.none}
 
 

@@ -1,4 +1,4 @@
-"""Requests of groups with the protocol of KIP-848: heartbeats, and descriptions for tools."""
+"""ConsumerGroupHeartbeat and ConsumerGroupDescribe (KIP-848)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _DEAD: Final = "Dead"
 
 
 async def consumer_group_heartbeat(service: Service, request: Request) -> Values:
-    """ConsumerGroupHeartbeat: a member joins, continues or leaves, and gets its assignment."""
     body = request.body
     names = body.subscribed_topic_names
     topics = await service.group_topics.known(service.topics, names or ())
@@ -55,7 +54,6 @@ async def consumer_group_heartbeat(service: Service, request: Request) -> Values
 
 
 async def consumer_group_describe(service: Service, request: Request) -> Values:
-    """ConsumerGroupDescribe. For other groups, tools use DescribeGroups."""
     names = names_by_id(service.topics)
     return {
         "groups": [_described(service, group_id, names) async for group_id in request.in_turns(request.body.group_ids)]
@@ -63,7 +61,6 @@ async def consumer_group_describe(service: Service, request: Request) -> Values:
 
 
 def _pattern(service: Service, body: Any, topics: Topics) -> str | None:
-    """The pattern of a heartbeat, or of its member if that was last looked up among other topics."""
     pattern: str | None = getattr(body, "subscribed_topic_regex", None)
     group = service.coordinator.consumer(body.group_id)
     member = None if group is None else group.members.get(body.member_id)

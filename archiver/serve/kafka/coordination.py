@@ -131,7 +131,7 @@ async def _by_coordinator(service: Service, request: Request, api: Api, group_id
     if request.api_key == ApiKey.OFFSET_COMMIT:
         await commit_in_time(service, request)
 
-    def work() -> Awaitable[Answer]:  # in a task of its own, whose time counts as the client's
+    def work() -> Awaitable[Answer]:  # in a separate task, whose time counts as the client's
         return request.client.turns.run(_handled(api, service, request))
 
     budget = service.budget(request)

@@ -1,8 +1,6 @@
-"""Notice clients that end their connection before all that they sent was read.
+"""Detects disconnected clients whose bytes aren't all read yet, with epoll (EPOLLRDHUP, EPOLLHUP).
 
-asyncio stops reading when its buffer is full, and then sees neither the end of a connection nor its reset. The kernel
-knows both at once (EPOLLRDHUP, EPOLLHUP), unless the client left more than its window has room for: then the first
-answer to it breaks the connection. On systems without epoll, such clients are noticed when the rest is read.
+asyncio stops reading when its buffer is full, and then sees neither EOF nor a reset.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ _MOST_EVENTS: Final = 1024
 
 
 class Departures:
-    """Watch the sockets of connections. Use it from one event loop, and `close` it there."""
+    """Watches sockets. Use and `close` it in one event loop."""
 
     def __init__(self) -> None:
         self._ended: dict[int, Ended] = {}
@@ -29,7 +27,7 @@ class Departures:
         self._is_watching = False
 
     def watch(self, socket: int, ended: Ended) -> None:
-        """Call `ended` when the client closes its half of this socket, and again when the connection breaks."""
+        """Call `ended` when the client closes its half, and again when the connection breaks."""
         if self._epoll is None:
             return
         if not self._is_watching:
@@ -39,14 +37,13 @@ class Departures:
         self._epoll.register(socket, select.EPOLLRDHUP | select.EPOLLONESHOT)
 
     def forget(self, socket: int, ended: Ended) -> None:
-        """Stop watching a socket, unless it is closed and its number is another client's by now."""
+        """Stop watching a socket, unless its number belongs to another client now."""
         if self._epoll is not None and self._ended.get(socket) is ended:
             del self._ended[socket]
             with suppress(OSError):  # it is closed
                 self._epoll.unregister(socket)
 
     def close(self) -> None:
-        """Stop watching."""
         if self._epoll is None:
             return
         if self._is_watching:

@@ -1,7 +1,7 @@
 """The Fetch response, packed by hand: batches go to the socket without a copy.
 
 Versions 4 to 18. Sessions from 7 on, log start from 5, preferred replica from 11, varint lengths and tags from 12,
-topic ids from 13. The fields of a partition are the same in all.
+topic ids from 13.
 """
 
 from __future__ import annotations
@@ -30,11 +30,6 @@ _INT32: Final = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPartition:
-    """A partition of the response.
-
-    The last stable offset is the high watermark: an archive has no open transactions.
-    """
-
     partition: int
     error: ErrorCode = ErrorCode.none
     high_watermark: int = -1
@@ -48,7 +43,6 @@ Topics = Sequence[tuple[str | UUID | None, Sequence[FetchedPartition]]]
 def packed(
     version: int, topics: Topics, *, session_id: int = 0, error: ErrorCode = ErrorCode.none, committed: bool = False
 ) -> list[bytes | memoryview]:
-    """Pack the body of a response. `committed` says that the client reads committed records only."""
     out: list[bytes | memoryview] = []
     head = bytearray(_THROTTLE)
     if version >= _WITH_SESSIONS:
@@ -71,7 +65,7 @@ def packed(
 
 
 def throttled(body: list[bytes | memoryview], millis: int) -> list[bytes | memoryview]:
-    """The same body, with the time that the client has to wait: it is the first field of every version."""
+    """Return the body with this throttle time, the first field of every version."""
     return [_INT32.pack(millis) + body[0][_INT32.size :], *body[1:]]
 
 
@@ -93,7 +87,6 @@ def _topic(version: int, topic: str | UUID | None) -> bytes:
 
 
 def _count(version: int, count: int) -> bytes:
-    """The length of an array; -1 for null."""
     return _varint(count + 1) if version >= _FLEXIBLE else _INT32.pack(count)
 
 

@@ -1,7 +1,6 @@
-"""Fetch sessions (KIP-227): the server remembers what a client fetches, and the client sends only changes. No I/O.
+"""Fetch sessions (KIP-227), without I/O. A session ends with its connection.
 
-A session ends with its connection. Partitions beyond a bound and topics that can't be read are fetched without a
-session, and so is everything if there is no free slot: such a client names all partitions each time.
+Without a free slot, or if a topic can't be read, requests are sessionless.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NO_SESSION: Final = 0
 
 @dataclass(slots=True)
 class FetchPosition:
-    """The fetch position of a partition, and what the client was last sent about it."""
+    """A fetch position, and the high watermark and log start last `sent`."""
 
     offset: int
     max_bytes: int
@@ -46,7 +45,7 @@ class FetchPosition:
 
 @dataclass(slots=True)
 class FetchSession:
-    """The partitions of a session, the longest waiting first. `epoch` is the next request's."""
+    """The partitions of a session, least recently returned first. `epoch` is the next request's."""
 
     number: int
     by_id: bool
@@ -64,14 +63,10 @@ class SessionFetch:
 
     @property
     def session_id(self) -> int:
-        """The session's id; 0 without one."""
         return self.session.number if self.session else _NO_SESSION
 
     def includes(self, key: PartitionKey, state: tuple[int, int], *, has_news: bool) -> bool:
-        """Whether a partition is part of the answer; `state` is its high watermark and log start.
-
-        `has_news`: it has records or an error.
-        """
+        """Whether the answer includes a partition; `state` is its high watermark and log start."""
         position = self.partitions[key]
         sent = has_news or not self.is_incremental or position.sent != state
         if self.session is not None:
@@ -89,7 +84,7 @@ class _SessionSlot:
 
 
 class SessionSlots:
-    """Bounds the sessions of all connections, and their partitions. Use it from one event loop."""
+    """Bounds sessions and their partitions over all connections. Use it from one event loop."""
 
     def __init__(
         self,
@@ -108,11 +103,9 @@ class SessionSlots:
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are."""
         return len(self._slots)
 
     def keep(self, owner: FetchSessions, session: FetchSession) -> bool:
-        """Keep a session, or keep it on, as it was used. False if there is no room."""
         self.drop(session.number)
         size, now = len(session.partitions), self._clock()
         while self._slots and not self._has_room(size):
@@ -132,7 +125,6 @@ class SessionSlots:
         return True
 
     def drop(self, number: int) -> None:
-        """Free the slot of a session."""
         slot = self._slots.pop(number, None)
         if slot is not None:
             self.partitions -= slot.partitions
@@ -149,7 +141,6 @@ class FetchSessions:
     """The session of one connection: beginning another one ends it."""
 
     def __init__(self, slots: SessionSlots | None = None, payer: str = "") -> None:
-        """`slots` belong to all connections. `payer` is the client whose share of them this connection uses."""
         self._slots = slots or SessionSlots()
         self._session: FetchSession | None = None
         self.payer = payer
@@ -164,10 +155,7 @@ class FetchSessions:
         forgotten: Iterable[PartitionKey] = (),
         is_kept: bool = True,
     ) -> SessionFetch | ErrorCode:
-        """Handle a request: return the partitions to fetch for it, or an error.
-
-        `is_kept`: all topics can be read. Otherwise the partitions aren't remembered.
-        """
+        """Return the partitions to fetch, or an error. Without `is_kept`, they aren't remembered."""
         if epoch in (INITIAL, FINAL):
             self.forget(session_id)
             if epoch == FINAL or not positions or len(positions) > _MOST_PARTITIONS or not is_kept:
@@ -191,12 +179,10 @@ class FetchSessions:
         return SessionFetch(partitions=session.partitions, session=session, is_incremental=True)
 
     def forget(self, session_id: int) -> None:
-        """End the session with this id, if it is this connection's."""
         if self._session is not None and self._session.number == session_id:
             self.close()
 
     def close(self) -> None:
-        """End the session."""
         if self._session is not None:
             self._slots.drop(self._session.number)
             self._session = None

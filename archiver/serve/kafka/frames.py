@@ -1,4 +1,4 @@
-"""Frames on a connection: requests read within limits, answers written part by part."""
+"""Frames: requests read within limits, answers written in parts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ LEAST_BYTES: Final = _HEAD.size
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """The first bytes of every request."""
-
     api_key: int
     version: int
     correlation_id: int
@@ -43,9 +41,9 @@ class RequestHead:
 async def read_size(
     reader: asyncio.StreamReader, least_bytes: int, most_bytes: int, *, idle_seconds: float
 ) -> int | None:
-    """Read the length of the next frame; None if the client closed the connection between frames, or was idle.
+    """Read the length of the next frame; None if the client is idle or gone.
 
-    Raises BadRequest if the length is out of bounds, before more is read.
+    Raises BadRequest if the length is out of bounds.
     """
     try:
         async with asyncio.timeout(idle_seconds):
@@ -64,10 +62,9 @@ async def read_size(
 async def read_rest(
     reader: asyncio.StreamReader, size: int, *, part_seconds: float, grow: Callable[[int], Awaitable[None]]
 ) -> bytes:
-    """Read a frame of this length, in parts. `grow` waits for memory for what came of a frame that isn't small.
+    """Read a frame of this length. `grow` waits for memory for a large one.
 
-    BadRequest if the frame ends early, if a part takes too long, or if all parts together do: clients send at least
-    128 KiB a second. Time spent in `grow` doesn't count.
+    Raises BadRequest if it ends early, or a part or the whole is too slow; time spent in `grow` doesn't count.
     """
     parts: list[bytes] = []
     clock = asyncio.get_running_loop().time
@@ -88,12 +85,11 @@ async def read_rest(
 
 
 def head_of(frame: bytes) -> RequestHead:
-    """Read the head of a request."""
     return RequestHead(*_HEAD.unpack_from(frame))
 
 
 def request_of(head: RequestHead, frame: bytes, client: Client) -> Request:
-    """Decode a request of a known version. Raises BadRequest if the bytes are malformed."""
+    """Decode a request of a known version. Raises BadRequest if it is malformed."""
     kind = request_kind(head.api_key, head.version)
     data = FrameBytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
     data.take(_HEAD.size)
@@ -114,10 +110,7 @@ def request_of(head: RequestHead, frame: bytes, client: Client) -> Request:
 
 
 def response_head(head: RequestHead) -> bytes:
-    """The header of a response.
-
-    ApiVersions responses use the untagged header, because the client has not negotiated a version.
-    """
+    """Return the header. ApiVersions has no tags, because the client hasn't negotiated a version yet."""
     number = struct.pack(">i", head.correlation_id)
     is_flexible = response_kind(head.api_key, head.version).__header_schema__.__flexible__
     return number + b"\0" if is_flexible and head.api_key != ApiKey.API_VERSIONS else number
@@ -126,11 +119,7 @@ def response_head(head: RequestHead) -> bytes:
 async def write_frame(
     writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview], *, slice_seconds: float
 ) -> None:
-    """Write a frame: what the system has room for at once, the rest slice by slice.
-
-    At most one slice is copied or encrypted for a slow client. Raises TimeoutError if the client doesn't take a slice
-    in time.
-    """
+    """Write a frame, slice by slice if the socket is full. Raises TimeoutError if a slice isn't taken in time."""
     transport = writer.transport
     frame = _unsent(transport, [_LENGTH.pack(sum(map(len, parts))), *parts])
     for part in _slices(frame):
@@ -141,10 +130,7 @@ async def write_frame(
 
 
 def _unsent(transport: asyncio.WriteTransport, parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Send what the system has room for, in one call and without a copy; return the rest.
-
-    Nothing is sent if the connection is encrypted, or earlier bytes wait to be sent.
-    """
+    """Send what the socket takes at once, without a copy; return the rest."""
     plain = transport.get_extra_info("socket")
     is_encrypted = transport.get_extra_info("sslcontext") is not None
     if plain is None or is_encrypted or transport.is_closing() or transport.get_write_buffer_size():
@@ -161,7 +147,6 @@ def _unsent(transport: asyncio.WriteTransport, parts: list[bytes | memoryview]) 
 
 
 def _slices(parts: Sequence[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """The parts of a frame. What is short is joined with what follows it."""
     short = b""
     for part in parts:
         if len(short) + len(part) <= _JOINED_BYTES:

@@ -1,4 +1,4 @@
-"""Groups with the classic protocol: joins, syncs, heartbeats, leaves."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup of the classic protocol."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ _WITH_SKIPPED: Final = 9
 
 
 async def join_group(service: Service, request: Request) -> Values:
-    """JoinGroup."""
     body = request.body
     session = body.session_timeout.total_seconds()
     rebalance = getattr(body, "rebalance_timeout", body.session_timeout).total_seconds()
@@ -52,7 +51,6 @@ async def join_group(service: Service, request: Request) -> Values:
 
 
 async def sync_group(service: Service, request: Request) -> Values:
-    """SyncGroup."""
     body = request.body
     synced = await service.coordinator.sync(
         body.group_id,
@@ -75,14 +73,12 @@ async def sync_group(service: Service, request: Request) -> Values:
 
 
 async def heartbeat(service: Service, request: Request) -> Values:
-    """Heartbeat."""
     body = request.body
     instance = getattr(body, "group_instance_id", None)
     return {"error_code": service.coordinator.heartbeat(body.group_id, body.member_id, instance, body.generation_id)}
 
 
 async def leave_group(service: Service, request: Request) -> Values:
-    """LeaveGroup: one member, or from version 3 on several."""
     body = request.body
     members = getattr(body, "members", None)
     if members is None:

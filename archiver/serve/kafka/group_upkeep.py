@@ -1,4 +1,4 @@
-"""Notes which groups are in use, gives up unused claims, and expires offsets."""
+"""Marks groups as used, releases unused claims, and expires offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRACE: Final = 1800.0
 
 
 class GroupUpkeep:
-    """Looks after the groups of this node from time to time. Use it from one event loop."""
+    """Maintains the groups of this node periodically. Use it from one event loop."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class GroupUpkeep:
         grace: float = GRACE,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Offsets of a group that had no members and committed nothing for `retention` seconds are forgotten."""
+        """Offsets of groups without members and commits for `retention` seconds are deleted."""
         self._cluster = cluster
         self._coordinator = coordinator
         self._offsets = offsets
@@ -47,13 +47,11 @@ class GroupUpkeep:
         self._is_failing = False
 
     async def run(self) -> None:
-        """Look after the groups for ever."""
         while True:
             await asyncio.sleep(min(_EVERY, self._retention / _OFTEN))
             await self.look()
 
     async def look(self) -> None:
-        """Look after the groups once. What the registry has no time for is done the next time."""
         try:
             used = tuple(self._coordinator.groups)
             if used:
@@ -75,7 +73,6 @@ class GroupUpkeep:
                 await self._cluster.coordinating(group_id, expiring, is_kept=True, need=Need.OFFSETS)
 
     async def _expired(self, group_id: str) -> None:
-        """Forget a group's offsets, as its coordinator. The store looks once more whether they are old."""
         if group_id in self._coordinator.groups:
             return
         count = await self._kept(self._offsets.expire, group_id, self._retention)

@@ -1,8 +1,4 @@
-"""Answers of any version from one set of values: fields that a version lacks are left out.
-
-A handler says what it has to say once. `answer` puts it into kio's class for the version that the client asked with,
-and `encoded` writes that.
-"""
+"""Answers of any version from one set of values."""
 
 from __future__ import annotations
 
@@ -27,23 +23,19 @@ _ABSENT: Final = object()
 
 @cache
 def request_kind(api_key: int, version: int) -> type[RequestPayload]:
-    """Return kio's class of requests of an API and version. kio imports it each time; here it is looked up once."""
     return load_request_schema(api_key, version)
 
 
 @cache
 def response_kind(api_key: int, version: int) -> type[ResponsePayload]:
-    """Return kio's class of responses of an API and version."""
     return load_response_schema(api_key, version)
 
 
 def answer(api_key: int, version: int, values: Values) -> Any:
-    """Make the response of this API and version."""
     return _entity(response_kind(api_key, version), values)
 
 
 def encoded(message: Any) -> bytes:
-    """Write a message."""
     out = io.BytesIO()
     entity_writer(type(message))(out, message)
     return out.getvalue()
@@ -82,7 +74,6 @@ def _missing(field: Field[Any], kind: Any) -> Any:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[Field[Any], type[Any] | None], ...]:
-    """The fields of a class, each with the class of its structures, None for plain values."""
     return tuple((field, _structure(field.type)) for field in fields(kind))
 
 

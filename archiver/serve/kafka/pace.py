@@ -1,4 +1,4 @@
-"""How fast a client takes records, from the time between an answer and its next request."""
+"""A client's pace, from the time between an answer and its next request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ _LEAST_SECONDS: Final = 1e-3
 
 
 class ClientPace:
-    """The pace of one connection."""
-
     __slots__ = ("_answered_at", "_size")
 
     def __init__(self) -> None:
@@ -20,13 +18,11 @@ class ClientPace:
     def takes_soon(self, now: float) -> int | None:
         """Return how many bytes the client takes within `SOON_SECONDS`; call it when a request comes.
 
-        A client takes an answer and processes it before it requests more. Waits for the server don't count. None if its
-        last answer had no records, or there was none.
+        None if the last answer had no records.
         """
         if not self._size:
             return None
         return round(self._size * SOON_SECONDS / max(now - self._answered_at, _LEAST_SECONDS))
 
     def note_answer(self, size: int, now: float) -> None:
-        """Note that the client was sent this many bytes of records."""
         self._size, self._answered_at = size, now

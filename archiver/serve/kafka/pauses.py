@@ -1,8 +1,7 @@
-"""Delay answers to clients whose fetch queue is full, so that they don't pause (ADRs 62 and 85).
+"""Delays answers to clients whose fetch queue is full, so that they don't pause (ADRs 62 and 85).
 
-librdkafka stops fetching for a second when 100,000 records wait for the program (`queued.min.messages`,
-`fetch.queue.backoff.ms`). A faster program then waits for the rest of that second. If answers come no faster than the
-program takes records, the queue isn't full and the client never pauses.
+librdkafka stops fetching for a second when 100,000 records are queued (`queued.min.messages`,
+`fetch.queue.backoff.ms`).
 """
 
 from __future__ import annotations
@@ -31,15 +30,14 @@ MOST_WAIT: Final = 0.5
 
 
 def may_pause(software: str) -> bool:
-    """Whether a client pauses, by its software's name and version (KIP-511)."""
+    """Return whether a client pauses, by its software's name and version (KIP-511)."""
     return _LIBRARY in software.lower()
 
 
 class Pauses:
-    """The pauses of one connection, and the bytes a second that it is given since the last of them.
+    """The pauses of one connection, and its rate in bytes a second.
 
-    At first that is what it took on average since it began, and a quarter. It grows fast until there is another pause:
-    then its program's pace is known, and it is kept near that.
+    The rate starts at the average and a quarter, and grows fast until the next pause shows the program's pace.
     """
 
     __slots__ = (
@@ -62,7 +60,6 @@ class Pauses:
         self._bytes = self._records = 0
 
     def delay(self, now: float) -> float:
-        """Return the seconds to wait before the answer; call it when a fetch comes."""
         gap = now - self._answered_at if self._answered_at else 0.0
         if gap >= _LEAST_PAUSE:
             self._paused(now, gap)
@@ -75,7 +72,7 @@ class Pauses:
         return max(self._next_at - now, 0.0)
 
     def note_answer(self, size: int, records: int, now: float) -> None:
-        """Note an answer. 0 bytes if there are no more records: the time until the next fetch is no pause then."""
+        """Record an answer. 0 bytes if there are no more records: the wait until the next fetch is no pause."""
         if not size:
             self._rate = self._next_at = 0.0
             self._begin(0.0)
@@ -100,7 +97,6 @@ class Pauses:
         self._begin(now)
 
     def _begin(self, now: float) -> None:
-        """Reset the counters."""
         self._began_at = now
         self._answered_at = self._asked_at = 0.0
         self._bytes = self._records = 0

@@ -1,8 +1,7 @@
-"""The places of a server: the number of connections, and which one gives way when all are taken.
+"""Connection slots.
 
-Strangers are connections that have not authenticated or, if that isn't required, have not sent a request. They get half
-of the places. If a new client finds no place, the oldest stranger of the address with the most strangers gives way:
-clients that only connect keep no client out.
+Strangers, connections without authentication (or a request), get half of them. When all are taken, the oldest stranger
+of the address with the most strangers is closed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class Places:
     """Counts connections by address. Use it from one event loop."""
 
     def __init__(self, most: int, most_per_address: int | None) -> None:
-        """Without `most_per_address`, an address gets half of the places, and authenticated clients don't count."""
+        """Without `most_per_address`, an address gets half of the slots, and authenticated clients don't count."""
         self._most = most
         self._most_strangers = max(1, most // _STRANGERS)
         self._most_per_address = most_per_address or max(1, most // _STRANGERS)
@@ -32,7 +31,7 @@ class Places:
         self._addresses: Counter[str] = Counter()
 
     def refusal(self, address: str) -> str | None:
-        """Say why a client of an address can't be taken; None if it can."""
+        """Return why a client is refused; None if it isn't."""
         if self._is_at_its_most(address) and address not in self._strangers:
             return f"its address has {self._addresses[address]} connections (max_connections_per_address)"
         if len(self._taken) >= self._most and not self._strangers:
@@ -40,7 +39,7 @@ class Places:
         return None
 
     def give_way(self, address: str) -> Task | None:
-        """Take its place from the stranger that gives way for another client of an address, if one has to."""
+        """Remove and return the stranger that must give way, if any."""
         if not self._is_at_its_most(address):
             is_full = len(self._taken) >= self._most or self._stranger_count >= self._most_strangers
             if not is_full or not self._strangers:
@@ -51,14 +50,12 @@ class Places:
         return task
 
     def take(self, task: Task, address: str) -> None:
-        """Give a place to a stranger."""
         self._taken[task] = address
         self._addresses[address] += 1
         self._strangers.setdefault(address, {})[task] = None
         self._stranger_count += 1
 
     def show(self, task: Task, *, is_principal: bool) -> None:
-        """Note that a client has logged in, or has sent a request if it needn't."""
         address = self._taken.get(task)
         if address is None:
             return
@@ -68,7 +65,6 @@ class Places:
             self._count_off(address)
 
     def leave(self, task: Task) -> None:
-        """Free the place of a connection, if it still has one."""
         address = self._taken.pop(task, None)
         if address:
             self._forget_stranger(task, address)

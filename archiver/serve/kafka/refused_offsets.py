@@ -1,13 +1,7 @@
-"""Answers to OffsetFetch without offsets, which no client takes for "no offsets", and on which none waits without end.
+"""OffsetFetch errors that clients neither take for "no offsets" nor wait on for ever.
 
-On errors that make it look for another coordinator, librdkafka gives up for good: it repeats the request only for
-partitions answered with an old epoch, and neither reads the remaining ones nor releases them. On
-COORDINATOR_LOAD_IN_PROGRESS it repeats it at the same node, unless its assignment has changed. Other clients look at
-the error of the whole answer first.
-
-So a node without the registry answers NOT_COORDINATOR if there are other nodes, which may have it, and
-COORDINATOR_LOAD_IN_PROGRESS if it is alone. With versions 1 and 7, which librdkafka before 2.4 sends, neither error
-helps: that client stays.
+librdkafka repeats OffsetFetch at the same node on COORDINATOR_LOAD_IN_PROGRESS, and never on NOT_COORDINATOR. So the
+latter is only used if other nodes may have the registry. Neither helps librdkafka before 2.4 (versions 1 and 7).
 """
 
 from __future__ import annotations
@@ -33,30 +27,25 @@ _REGISTRY_AWAY_SECONDS: Final = 3.0
 async def no_offsets_here(
     version: int, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
 ) -> dict[str, Any]:
-    """The answer of a node that doesn't coordinate the group, or can't say. It comes late: see `refused_here`."""
+    """Answer for a group that this node doesn't coordinate, after the delay of `refused_here`."""
     error, seconds = refused_here(version, error, has_others=has_others)
     await late(seconds, ending)
     return no_offsets(version, asked, error)
 
 
 def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
-    """The error that such a node gives for a group, and the seconds to wait before it.
-
-    librdkafka repeats at once, also while it looks for the coordinator, and reports each error to its user.
-    """
+    """Return the error, and the seconds before it: librdkafka repeats at once and reports each error to its user."""
     if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
         return ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
     return error, _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
 
 
 async def late(seconds: float, ending: asyncio.Future[None]) -> None:
-    """Wait for this many seconds, or until the server ends."""
     if seconds:
         await asyncio.wait({ending}, timeout=seconds)
 
 
 def no_offsets(version: int, asked: Any, error: ErrorCode) -> dict[str, Any]:
-    """The answer about a group. `asked` has the topics: the request itself, or one of its groups."""
     if error is ErrorCode.coordinator_not_available:
         error = ErrorCode.coordinator_load_in_progress
     if version < _WITH_GROUPS:

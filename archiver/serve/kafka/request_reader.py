@@ -1,8 +1,6 @@
-"""Reads the bytes of requests into kio's message classes, and trusts no length that they state.
+"""Decodes requests into kio's message classes, and trusts no length that they state.
 
-kio's own reader allocates what a frame claims to hold: an array of 2^31 elements in a frame of 15 bytes ends the
-process. This reader takes the fields of a message from kio's classes too, and refuses what the frame has no room for.
-It also refuses more elements than a request needs: each takes microseconds, in which no other client is answered.
+kio's reader allocates what a frame claims to hold: 15 bytes that announce 2^31 elements end the process.
 """
 
 from __future__ import annotations
@@ -42,12 +40,12 @@ _INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "i
 
 
 class FrameBytes:
-    """The bytes of a frame, read from front to back. Every read raises BadRequest if they end too early."""
+    """The bytes of a frame. Every read raises BadRequest if they end too early."""
 
     __slots__ = ("_data", "_end", "_place", "_room")
 
     def __init__(self, data: bytes, most_elements: int = MOST_ELEMENTS) -> None:
-        """`most_elements` is how many elements may be read of all arrays."""
+        """`most_elements` is the limit over all arrays."""
         self._data = data
         self._place = 0
         self._end = len(data)
@@ -55,24 +53,21 @@ class FrameBytes:
 
     @property
     def left(self) -> int:
-        """How many bytes weren't read yet."""
         return self._end - self._place
 
     def number(self, form: struct.Struct) -> Any:
-        """Read one number."""
         self._need(form.size)
         (number,) = form.unpack_from(self._data, self._place)
         self._place += form.size
         return number
 
     def take(self, size: int) -> bytes:
-        """Read this many bytes."""
         self._need(size)
         start, self._place = self._place, self._place + size
         return self._data[start : self._place]
 
     def elements(self, count: int) -> range:
-        """Begin an array of this many elements, each of at least one byte. Raises BadRequest if there are too many."""
+        """Begin an array. Raises BadRequest if it has too many elements, or more than bytes left."""
         if count > self.left:
             raise BadRequest("an array of the frame is longer than the frame", elements=count, left=self.left)
         if count > self._room:
@@ -81,7 +76,6 @@ class FrameBytes:
         return range(count)
 
     def tag(self, read: _Read | None) -> Any:
-        """Read a tagged field, whose elements count like others; skip it if `read` is None."""
         inside = FrameBytes(self.take(self.varint()), self._room)
         if read is None:
             return None
@@ -90,7 +84,7 @@ class FrameBytes:
         return value
 
     def varint(self) -> int:
-        """Read an unsigned varint of at most 32 bits."""
+        """Read an unsigned varint. Raises BadRequest if it exceeds 32 bits."""
         number = 0
         for shift in range(0, _MOST_VARINT_BITS, 7):
             self._need(1)
@@ -108,7 +102,6 @@ class FrameBytes:
 
 @cache
 def reader_of(kind: type[Any]) -> _Read:
-    """Return what reads an entity of one of kio's message classes."""
     is_flexible = bool(kind.__flexible__)
     plain: list[tuple[str, _Read]] = []
     tagged: dict[int, tuple[str, _Read]] = {}
@@ -151,7 +144,6 @@ def _field_reader(field: Field[Any], *, is_flexible: bool, is_tagged: bool) -> _
 
 
 def _shape(kind: Any) -> tuple[Any, bool, bool]:
-    """The type of a value or of an array's elements, whether it is an array, and whether it may be null."""
     may_be_null = NoneType in get_args(kind)
     if may_be_null:
         (kind,) = (argument for argument in get_args(kind) if argument is not NoneType)
@@ -225,7 +217,7 @@ def _uuid(data: FrameBytes) -> UUID | None:
 
 
 def _clamped(millis: int) -> int:
-    """A time in milliseconds that `timedelta` can hold: clients may say that something is kept for ever."""
+    """Limit milliseconds to what `timedelta` can hold."""
     return max(-_MOST_MILLIS, min(millis, _MOST_MILLIS))
 
 

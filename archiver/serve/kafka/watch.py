@@ -1,4 +1,4 @@
-"""Metrics, health and the access log of an endpoint. Created before it, and given its parts later."""
+"""Metrics, health and the access log of an endpoint."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TURN_SECONDS: Final = 1.0
 
 
 class Watch:
-    """What operators see of an endpoint. Use as a context manager within its event loop."""
+    """What operators see of an endpoint. A context manager for its event loop."""
 
     def __init__(self, section: ServeSection) -> None:
         """Raises ConfigError if the access log can't be written."""
@@ -45,7 +45,7 @@ class Watch:
         self.offsets = KnownOffsets()
 
     def __enter__(self) -> Self:
-        """Begin. Raises ConfigError if the metrics address can't be used."""
+        """Raises ConfigError if the metrics address can't be used."""
         if self._log is not None:
             self._open.enter_context(self._log)
         if self._address is not None:
@@ -72,7 +72,7 @@ class Watch:
         coordinator: Coordinator,
         cluster: NodeCluster,
     ) -> None:
-        """Read numbers from these parts. From then on the endpoint counts as ready."""
+        """Report metrics of these parts. From then on the endpoint is ready."""
         self._cluster, self._topics = cluster, topics
 
         def members() -> Mapping[str, int]:
@@ -112,7 +112,6 @@ class Watch:
         self._health.ready()
 
     def ending(self) -> None:
-        """Say that the endpoint takes no more clients."""
         self._health.ready(is_ready=False)
 
     def _troubles(self) -> Iterator[str]:

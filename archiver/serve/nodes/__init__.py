@@ -1,15 +1,4 @@
-"""Several servers as one cluster: nodes, leaders of partitions, coordinators of groups. Knows no protocol.
-
-- `members`: the nodes of a view, and how partitions and groups are spread over them
-- `membership`: this node's heartbeats, lease and views
-- `claims`: the groups that this node coordinates, each fenced in the registry
-- `turns`: the order of a group's writes
-- `joint_commits`: waiting commits of a group, kept together
-- `node_store`: the registry calls of membership and claims
-- `fenced_offsets`: offsets that only the group's coordinator commits
-- `cluster_ids`: the id that nodes of one catalog share
-- `cluster`: all of it, for the handlers of requests
-"""
+"""Several servers as one cluster: nodes, leaders of partitions, coordinators of groups."""
 
 from archiver.serve.nodes.claims import GroupStanding, Need
 from archiver.serve.nodes.cluster import NodeCluster

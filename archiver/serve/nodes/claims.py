@@ -1,9 +1,7 @@
-"""The groups that this node coordinates. Each is claimed in the registry, which refuses commits of other nodes.
+"""The groups that this node coordinates, claimed in the registry.
 
-Only groups that have or get members or offsets are claimed: invented names leave nothing behind.
-
-Three rules keep a group from having two coordinators: a view is settled before its groups are claimed, a node without
-its lease answers nothing, and a commit carries the claim's epoch, which the registry compares.
+A view is settled before its groups are claimed, a node without its lease answers nothing, and the registry checks the
+claim's epoch in each commit: so a group never has two coordinators.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ class GroupStanding(Enum):
 
 
 class Need(Enum):
-    """What a request is about a group for."""
+    """What a request needs of a group."""
 
     MEMBERS = "its members, which are known to the node that has claimed it only"
     OFFSETS = "what is kept of it"
@@ -58,7 +56,7 @@ class _HeldClaim:
 
 
 class Claims:
-    """The groups that this node coordinates. Use it from one event loop, but for `lost`."""
+    """The groups that this node coordinates. Use it from one event loop, except `lost`."""
 
     def __init__(
         self,
@@ -70,10 +68,7 @@ class Claims:
         patience: float,
         most: int = _MOST_CLAIMS,
     ) -> None:
-        """`let_go` forgets a group's members; `is_used` says that it has some.
-
-        A view is waited for at most `patience` seconds until it is settled.
-        """
+        """`let_go` drops a group's members; `is_used`: it has some. `patience`: seconds to wait for a settled view."""
         self._membership = membership
         self._store = store
         self._let_go = let_go
@@ -88,11 +83,9 @@ class Claims:
 
     @property
     def count(self) -> int:
-        """How many groups are claimed."""
         return len(self._held)
 
     def standing(self, group_id: str) -> GroupStanding:
-        """This node's relation to a group now, without I/O."""
         if not self._membership.is_leased:
             return GroupStanding.UNKNOWN
         members = self._membership.members
@@ -103,10 +96,7 @@ class Claims:
     async def claimed(
         self, group_id: str, need: Need = Need.GROUP, budget: GroupBudget | None = None
     ) -> GroupClaim | GroupStanding:
-        """Claim a group if this node coordinates it; else return this node's relation to it.
-
-        A group that begins counts in the `budget` of its client until it is given up.
-        """
+        """Claim a group, or return this node's relation to it. A new group counts in `budget` until it is released."""
         standing = self.standing(group_id)
         if standing is GroupStanding.LOADING:
             await self._membership.settled(self._patience)
@@ -123,10 +113,7 @@ class Claims:
         return GroupStanding.LOADING if lease is None else lease.claim
 
     def begin_request(self, group_id: str) -> asyncio.Future[None] | None:
-        """Note that a request about a group begins. What is returned is done when this node coordinates it no more.
-
-        None if this node doesn't coordinate it.
-        """
+        """Return a future that is done when this node stops coordinating the group; None if it doesn't."""
         lease = self._held.get(group_id)
         if lease is None:
             return None
@@ -134,17 +121,15 @@ class Claims:
         return lease.ended
 
     def end_request(self, group_id: str, ended: asyncio.Future[None]) -> None:
-        """Note that a request about a group is over; `ended` is what `begin_request` returned."""
         lease = self._held.get(group_id)
         if lease is not None and lease.ended is ended:
             lease.asking -= 1
             lease.asked_at = self._now()
 
     async def release_unused(self, unasked_for: float = 0.0, owner: str | None = None) -> int:
-        """Give up groups without members that no request named for this many seconds. Return how many there were.
+        """Release groups without members and without requests for this many seconds. Return their number.
 
-        With `owner`, only groups that this owner began. In the registry, the claim on a group with offsets stays: it
-        says when the group last had members.
+        With `owner`, only groups that it began. The registry keeps the claim on a group with offsets.
         """
         since = self._now() - unasked_for
         unused = [
@@ -160,7 +145,6 @@ class Claims:
         return len(unused)
 
     def review(self) -> None:
-        """Let go of all groups that aren't this node's any more."""
         for group_id in list(self._held):
             members = self._membership.members
             is_own = members.coordinator(group_id).node_id == self._membership.own.node_id
@@ -168,7 +152,6 @@ class Claims:
                 self._drop(group_id)
 
     def lost(self, group_id: str, claim: GroupClaim) -> None:
-        """The registry refused a claim. It is made again if the group still is this node's."""
         lease = self._held.get(group_id)
         if lease is not None and lease.claim == claim:
             self._drop(group_id)
@@ -179,7 +162,6 @@ class Claims:
         return [(group_id, self._held[group_id]) for group_id in self._owned.get(owner, ())]
 
     async def _claimed_once(self, group_id: str, budget: GroupBudget | None, *, makes: bool) -> GroupStanding:
-        """Claim a group, once for all concurrent requests."""
         task = self._claiming.get(group_id)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._claim(group_id, budget, makes=makes))
@@ -217,7 +199,6 @@ class Claims:
         return standing
 
     async def _no_room(self, group_id: str, budget: GroupBudget | None) -> GroupStanding | None:
-        """Why another group can't be coordinated. Groups that aren't used make room first."""
         is_over = budget is not None and len(self._owned.get(budget.owner, ())) >= budget.groups
         if budget is not None and is_over and not await self.release_unused(_A_MOMENT, budget.owner):
             return GroupStanding.OVER_BUDGET
@@ -231,7 +212,6 @@ class Claims:
         return lease is not None and not lease.asking and group_id not in self._leaving and not self._is_used(group_id)
 
     async def _release(self, groups: list[str]) -> None:
-        """Give up unused groups. Requests that come during that wait, and claim them again."""
         try:
             node_id = self._membership.own.node_id
             await asyncio.get_running_loop().run_in_executor(None, lambda: self._store.release(groups, node_id=node_id))

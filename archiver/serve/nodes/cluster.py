@@ -1,4 +1,4 @@
-"""The cluster for handlers of requests: the nodes that clients see, and the groups that this node answers for."""
+"""The cluster as handlers see it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LAGS_FOR: Final = 60.0
 
 
 class NodeCluster:
-    """This node, the other nodes, and their work. Use it from one event loop."""
+    """This node and the other nodes. Use it from one event loop."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class NodeCluster:
         is_used: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        """`let_go` forgets the members of a group that moves to another node; `is_used`: a group has members."""
+        """`let_go` drops the members of a moved group; `is_used`: a group has members."""
         self.cluster_id = cluster_id
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -60,33 +60,31 @@ class NodeCluster:
 
     @property
     def own(self) -> Node:
-        """This node."""
         return self._membership.own
 
     @property
     def members(self) -> Members:
-        """All nodes, as this one last heard of them."""
+        """All nodes, in this node's latest view."""
         return self._membership.members
 
     @property
     def told(self) -> Members:
-        """The nodes that clients see: the last view that all nodes agreed on since this one joined."""
+        """The nodes that clients see: the last view that all nodes agreed on."""
         return self._membership.told
 
     @property
     def others(self) -> Members | None:
-        """All other nodes, which take over this node's work; None if it is alone."""
+        """The other nodes; None if there are none."""
         nodes = tuple(node for node in self.told.nodes if node.node_id != self.own.node_id)
         return Members(number=self.told.number, nodes=nodes) if nodes else None
 
     @property
     def trouble(self) -> ContextError | None:
-        """Why the other nodes aren't known, if so."""
+        """Why the other nodes are unknown; None if they are known."""
         return self._membership.trouble
 
     @property
     def is_leased(self) -> bool:
-        """Whether this node may coordinate groups."""
         return self._membership.is_leased
 
     @property
@@ -96,15 +94,11 @@ class NodeCluster:
 
     @property
     def groups(self) -> int:
-        """How many groups this node coordinates."""
         return self._claims.count
 
     @property
     def may_lag(self) -> bool:
-        """Whether clients may have seen more of a topic at another node than this one has.
-
-        A node without a lease may miss the existence of other nodes.
-        """
+        """Whether another node may have shown clients a newer snapshot. True without a lease."""
         is_recent = self._clock() - self._others_seen_at < _LAGS_FOR
         return self._has_others or is_recent or not self.is_leased
 
@@ -114,7 +108,7 @@ class NodeCluster:
         return self
 
     async def agree_on(self, groups: Iterable[str]) -> None:
-        """Wait, for a heartbeat at most, until all nodes know who coordinates these groups."""
+        """Wait, at most one heartbeat, until all nodes agree on these groups' coordinators."""
         published, members = self.told, self.members
         if (
             published != members
@@ -124,11 +118,10 @@ class NodeCluster:
             await self._membership.settled(self._patience)
 
     async def ended(self) -> None:
-        """Wait until this node fails, and raise the reason."""
         await self._membership.ended()
 
     async def close(self) -> None:
-        """End what is being kept, hand over what this node coordinates, and leave."""
+        """Finish pending commits, hand over the groups, and leave."""
         until = self._loop.time() + _KEEPING_SECONDS
         while self._keeping and (left := until - self._loop.time()) > 0:
             await asyncio.wait(self._keeping, timeout=left)
@@ -138,11 +131,9 @@ class NodeCluster:
         await self._membership.close()
 
     def standing(self, group_id: str) -> GroupStanding:
-        """This node's relation to a group."""
         return self._claims.standing(group_id)
 
     def refused(self, group_id: str, claim: GroupClaim) -> None:
-        """The registry refused a claim. Safe to call from any thread."""
         self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
 
     async def coordinating(
@@ -155,11 +146,10 @@ class NodeCluster:
         need: Need = Need.GROUP,
         budget: GroupBudget | None = None,
     ) -> _Answer | GroupStanding:
-        """Work as the coordinator of a group; return this node's relation to it if it isn't that.
+        """Do work as the coordinator of a group, or return this node's relation to it.
 
-        Work is cancelled when the group moves or the request ends. `is_kept` work finishes, after all earlier such work
-        of the group, and holds even if the lease ends: the registry has accepted or refused it. Work that `joins`
-        starts when earlier work has passed on. A group that begins counts in the client's `budget`.
+        Work is cancelled when the group moves or the request ends; `is_kept` work finishes, in order within the group.
+        Work that `joins` starts when earlier work has passed its turn on. A new group counts in `budget`.
         """
         if is_kept:
             turn = self._turns.take(group_id)
@@ -189,7 +179,7 @@ class NodeCluster:
         return answer if standing is GroupStanding.COORDINATOR else standing
 
     async def release_unused(self, unasked_for: float) -> int:
-        """Give up groups without members that no request named for this many seconds. Return how many there were."""
+        """As `Claims.release_unused`."""
         return await self._claims.release_unused(unasked_for)
 
     async def _kept(

@@ -1,4 +1,4 @@
-"""The id of a cluster: the id of its catalog, however the catalog's address is written."""
+"""Cluster ids, derived from the normalized address of the catalog and its warehouse."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _PORTS: Final = {"http": 80, "https": 443, "postgresql": 5432}
 
 
 def cluster_id_of(catalog: Mapping[str, str]) -> str:
-    """The id of a catalog's cluster, as long as Kafka's own ids: the same for a catalog, and no live cluster's."""
+    """Return a cluster id in the form of Kafka's ids."""
     named = "|".join((plain_address(catalog["uri"]), catalog.get("warehouse", "").rstrip("/")))
     return urlsafe_b64encode(hashlib.sha256(named.encode()).digest()[:16]).decode().rstrip("=")
 
 
 def plain_address(uri: str) -> str:
-    """The one way to write an address: small letters, no default port, no slash at the end. Names aren't looked up."""
+    """Normalize an address: lower case, no default port, no trailing slash. Names aren't resolved."""
     with suppress(ValueError):  # it has a port that is none: the catalog's client will say so
         parts = urlsplit(uri.strip())
         port = parts.port

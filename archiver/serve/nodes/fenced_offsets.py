@@ -1,4 +1,4 @@
-"""Offsets of groups, committed by their coordinator only: the registry compares the epoch of its claim."""
+"""Offsets of groups that only their coordinator commits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLAIM: Final[ContextVar[GroupClaim | None]] = ContextVar("claim", default=None)
 
 
 class FencedOffsets(RegistryOffsets):
-    """Offsets in the registry. Raises CoordinatorDeposed without a current claim on the group."""
+    """Offsets in the registry. Methods raise CoordinatorDeposed without a current claim on the group."""
 
     def __init__(
         self,
@@ -27,13 +27,11 @@ class FencedOffsets(RegistryOffsets):
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
     ) -> None:
-        """Worker threads call `on_refused` with claims that did not hold, and `saw` with valid offsets."""
         super().__init__(dsn, cluster_id, answers_within=answers_within)
         self._on_refused = on_refused
         self._saw = saw
 
     def commit(self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget | None = None) -> None:
-        """Keep offsets, within a budget if one is given."""
         claim = self._claim(group_id)
         try:
             self._opened().group_offsets.commit(self._cluster_id, group_id, offsets, claim=claim, budget=budget)
@@ -43,14 +41,12 @@ class FencedOffsets(RegistryOffsets):
         self._saw(group_id, offsets)
 
     def load(self, group_id: str) -> CommittedOffsets:
-        """All offsets of a group."""
         offsets = super().load(group_id)
         if offsets:  # clients may send any name
             self._saw(group_id, offsets)
         return offsets
 
     def delete(self, group_id: str, places: Collection[tuple[str, int]] | None = None) -> int:
-        """Forget offsets."""
         claim = self._claim(group_id)
         try:
             return self._opened().group_offsets.delete(self._cluster_id, group_id, places, claim=claim)
@@ -59,7 +55,7 @@ class FencedOffsets(RegistryOffsets):
             raise
 
     def expire(self, group_id: str, age: float) -> int:
-        """Delete the offsets of a group that had no members and no commit for this many seconds."""
+        """Delete the offsets of a group without members and commits for `age` seconds."""
         claim = self._claim(group_id)
         try:
             return self._opened().group_offsets.expire(

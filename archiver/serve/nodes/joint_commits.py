@@ -1,8 +1,6 @@
-"""Waiting commits of one group are kept together, in one transaction, in the order in which they came.
+"""Group commits: waiting commits of one group share a transaction, in their order.
 
-Members commit at about the same time, and a transaction takes about the same time for one commit or many. One after the
-other, the commits of a large group would delay its heartbeats. If the sum exceeds a budget, commits are kept one by
-one: each is refused only for its own size.
+Otherwise a large group's commits would delay its heartbeats. If the sum exceeds a budget, they are stored one by one.
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ class _Batch:
     offsets: dict[tuple[str, int], GroupOffset] = field(default_factory=dict)
 
     def joins(self, claim: GroupClaim | None, owner: str, offsets: CommittedOffsets) -> bool:
-        """Whether offsets may be kept together with these."""
         is_same = self.claim == claim and self.owner == owner
         return is_same and len(self.offsets) + len(offsets) <= _MOST_TOGETHER
 
@@ -53,7 +50,7 @@ class JointCommits:
         self._keeping: dict[str, asyncio.Task[None]] = {}
 
     async def commit(self, keep: Keep, group_id: str, offsets: CommittedOffsets, *, owner: str = "") -> None:
-        """Keep offsets, after earlier ones, together with waiting ones of the same owner. Raises what `keep` raises."""
+        """Store offsets after earlier ones, together with waiting ones of the same owner. Raises what `keep` raises."""
         part = self._joined(keep, group_id, offsets, owner)
         if group_id not in self._keeping:
             self._keeping[group_id] = asyncio.get_running_loop().create_task(self._keep(group_id))
@@ -91,7 +88,6 @@ class JointCommits:
 
     @staticmethod
     async def _kept(batch: _Batch, group_id: str, offsets: CommittedOffsets) -> Exception | None:
-        """Keep offsets; return what went wrong. If this is cancelled, all who wait for the batch are."""
         try:
             await batch.keep(group_id, offsets)
         except Exception as error:  # noqa: BLE001 - raised for each waiting request
@@ -117,6 +113,6 @@ def _cancel(parts: Iterable[_CommitPart]) -> None:
 
 
 def _look_at(done: asyncio.Future[None]) -> None:
-    """Keep asyncio from logging an error that no request waits for."""
+    """Retrieve the result, so that asyncio doesn't log its error."""
     if not done.cancelled():
         done.exception()

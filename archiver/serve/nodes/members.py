@@ -1,8 +1,4 @@
-"""The nodes of a view, and how partitions and groups are spread over them: the same on every node with this view.
-
-Rendezvous hashing: a key goes to the node whose hash with the key is highest. If a node goes, only its keys move; if
-one comes, it takes an equal share from all nodes.
-"""
+"""The nodes of a view. Partitions and groups are spread over them by rendezvous hashing, the same on every node."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ _MOST_REPLICAS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAddress:
-    """Where clients connect to a node, and its configured id, if it has one."""
+    """The address for clients, and the configured node id; None: assigned."""
 
     host: str
     port: int
@@ -25,7 +21,7 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Node:
-    """A node as clients see it, with the address for clients."""
+    """A node, with its address for clients."""
 
     node_id: int
     host: str
@@ -36,7 +32,7 @@ class Node:
 class Members:
     """The live nodes of a view, by id.
 
-    `is_settled`: each node knows the view, and no longer coordinates what the view gives to other nodes.
+    `is_settled`: each node knows the view, and no longer coordinates groups that it gives to other nodes.
     """
 
     number: int
@@ -44,11 +40,9 @@ class Members:
     is_settled: bool = False
 
     def leaders(self, topic_id: UUID, partition: int) -> tuple[Node, ...]:
-        """The nodes for a partition, its leader first."""
         return self._ranked(b"partition" + topic_id.bytes + partition.to_bytes(4, "big", signed=True))[:_MOST_REPLICAS]
 
     def coordinator(self, group_id: str) -> Node:
-        """The node that coordinates a group."""
         return self._ranked(b"group" + group_id.encode(errors="surrogatepass"))[0]
 
     def _ranked(self, key: bytes) -> tuple[Node, ...]:

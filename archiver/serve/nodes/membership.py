@@ -1,13 +1,8 @@
-"""This node in its cluster: heartbeats, the lease that they give, and views.
+"""This node in its cluster: heartbeats, leases, and views.
 
-A heartbeat that the registry accepted is a lease: for `lost_after` seconds from before it was sent, no other node gives
-this one up. The lease is judged by this machine's clock, the age of heartbeats by the database's: clocks need not
-agree. A node that comes or goes makes another view. A node confirms a view with its next heartbeat, and coordinates
-nothing of other nodes from then on; a view that all nodes confirmed is settled.
-
-Clients see the last settled view, or the first one since this node joined. With the newest known views, a client would
-learn of a node from one node, and of its absence from the next: librdkafka then closes that connection and loses the
-request that it sent there, and the consumer joins its group minutes later.
+An accepted heartbeat is a lease: for `lost_after` seconds from before it was sent, no other node gives this one up.
+Clocks need not agree. A view that all nodes confirmed is settled. Clients see only settled views: from differing views,
+librdkafka would close connections with requests in flight.
 """
 
 from __future__ import annotations
@@ -43,21 +38,21 @@ _FIRST_ID: Final = 1
 
 
 def boot_clock() -> float:
-    """Seconds that also pass while the machine sleeps, if its system has such a clock."""
+    """Return monotonic seconds, including sleep if the system has such a clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beats:
-    """How often nodes give a sign of life, and after how many seconds without one a node counts as lost."""
+    """The heartbeat interval, and the seconds after which a node counts as lost."""
 
     every: float = 1.0
     lost_after: float = 5.0
 
 
 class Membership:
-    """This node's place in the cluster. Use it from one event loop."""
+    """This node's membership. Use it from one event loop."""
 
     def __init__(
         self,
@@ -70,8 +65,8 @@ class Membership:
     ) -> None:
         """Without a configured id, the store proposes one.
 
-        `on_change` is called when a view is taken in, or this node is lost. Its work must be done when it returns: the
-        next heartbeat says so.
+        `on_change` is called when the view changes or this node is lost. The next heartbeat confirms that its work is
+        done.
         """
         self._store = store
         self._address = address
@@ -96,24 +91,23 @@ class Membership:
 
     @property
     def is_joined(self) -> bool:
-        """Whether other nodes count this node in, as far as it knows."""
         return self._run is not None
 
     @property
     def is_leased(self) -> bool:
-        """Whether no other node can have taken over what this one coordinates."""
+        """Whether no other node can have taken over this node's groups."""
         return self._run is not None and self._clock() < self._lease_until
 
     @property
     def settled_for(self) -> float:
-        """How long all nodes have known the view, in seconds; negative infinity if not all do."""
+        """For how many seconds all nodes have known the view; negative infinity if not all do."""
         return self._clock() - self._settled_at if self.is_leased and self.members.is_settled else float("-inf")
 
     async def start(self) -> None:
         """Join the cluster, and wait until the other nodes show this one to clients.
 
-        Returns early if that waits for the registry, for the previous run at this address, or for a silent node. Raises
-        ConfigError if another node has the id.
+        Returns early if it must wait for the registry, an earlier run or a silent node. Raises ConfigError if another
+        node has the id.
         """
         await self._step()
         while self.trouble is None and self._refused_since and not self._is_at_this_address(self._refused_since[0]):
@@ -123,7 +117,6 @@ class Membership:
         self._task = asyncio.get_running_loop().create_task(self._keep_on())
 
     async def ended(self) -> None:
-        """Wait until the node fails, and raise the reason."""
         assert self._task is not None
         await asyncio.shield(self._task)
 
@@ -135,10 +128,7 @@ class Membership:
         return self.members.is_settled
 
     async def close(self) -> None:
-        """Leave the cluster: stop coordinating, announce it, and wait until the other nodes know.
-
-        Until then they send clients here.
-        """
+        """Leave the cluster, and wait until the other nodes know."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -211,7 +201,6 @@ class Membership:
                 self.told = Members(number=seen.number, nodes=_nodes(seen))
 
     def _refused(self, holder: ServeNode) -> None:
-        """Wait for the end of a run that isn't there any more; give up if it lives."""
         refusal = self._refused_since
         if refusal is None or refusal[0].incarnation != holder.incarnation:
             refusal = holder, self._clock()
@@ -226,7 +215,6 @@ class Membership:
             )
 
     async def _beat(self, run: ServeNode) -> bool:
-        """Give a sign of life. Whether another view was taken in."""
         sent = self._clock()
         seen = await self._call(self._store.beat, run, seen_view=self.members.number)
         if seen is None:

@@ -1,4 +1,4 @@
-"""What nodes of a cluster tell one another, through the registry of their configuration."""
+"""The registry calls of membership and claims."""
 
 from __future__ import annotations
 
@@ -13,38 +13,33 @@ _LOG = logging.getLogger(__name__)
 
 
 class NodeStore(Protocol):
-    """The nodes' shared store. Slow: call it in a thread. Any call may raise the registry's errors."""
+    """The nodes' shared store. Blocking: call it in a thread. Any call may raise the registry's errors."""
 
-    def propose(self, *, host: str, port: int) -> int:
-        """The id for a node at an address."""
+    def propose(self, *, host: str, port: int) -> int: ...
 
     def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-        """Become a live node. Returns another live run with this id, if there is one."""
+        """Become a live node. Return another live run with this id, if any."""
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
         """Send a heartbeat. None if other nodes gave this run up."""
 
     def give_up_lost(self) -> bool:
-        """Give up nodes without a sign of life. Whether there were any."""
+        """Remove nodes without recent heartbeats. Return whether there were any."""
 
-    def leave(self, node: ServeNode) -> None:
-        """Go in order."""
+    def leave(self, node: ServeNode) -> None: ...
 
-    def who_is_there(self) -> ServeView:
-        """The nodes, and the view that each knows."""
+    def who_is_there(self) -> ServeView: ...
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
-        """Take a group over; why that can't be otherwise. Without `makes`, a group that isn't known isn't begun."""
+        """Claim a group, or return why not. Without `makes`, an unknown group isn't created."""
 
-    def release(self, groups: Collection[str], *, node_id: int) -> None:
-        """Give up claims on groups that have no offsets."""
+    def release(self, groups: Collection[str], *, node_id: int) -> None: ...
 
-    def close(self) -> None:
-        """Give up connections."""
+    def close(self) -> None: ...
 
 
 class RegistryNodes:
-    """A NodeStore in the registry. It is opened when it is first needed."""
+    """A NodeStore in the registry. Connects on first use."""
 
     def __init__(self, dsn: str, cluster_id: str, *, answers_within: float, connections: int = 3) -> None:
         self._dsn = dsn
@@ -55,11 +50,9 @@ class RegistryNodes:
         self._registry: Registry | None = None
 
     def propose(self, *, host: str, port: int) -> int:
-        """The id for a node at an address."""
         return self._opened().serve_nodes.propose(self._cluster_id, host=host, port=port)
 
     def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-        """Become a live node."""
         registry = self._opened()
         holder = registry.serve_nodes.join(self._cluster_id, node, lost_after=lost_after)
         if holder is None:
@@ -72,35 +65,28 @@ class RegistryNodes:
         return holder
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
-        """A sign of life."""
         return self._opened().serve_nodes.beat(
             self._cluster_id, node_id=node.node_id, incarnation=node.incarnation, seen_view=seen_view
         )
 
     def give_up_lost(self) -> bool:
-        """Give up nodes without a sign of life."""
         return self._opened().serve_nodes.give_up_lost(self._cluster_id)
 
     def leave(self, node: ServeNode) -> None:
-        """Go in order."""
         self._opened().serve_nodes.leave(self._cluster_id, node_id=node.node_id, incarnation=node.incarnation)
 
     def who_is_there(self) -> ServeView:
-        """The nodes, and the view that each knows."""
         return self._opened().serve_nodes.view(self._cluster_id)
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
-        """Take a group over."""
         claim = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
         owner = self._opened().group_offsets.claim(group_id, claim, makes=makes)
         return claim if owner is Claimed.TAKEN else owner
 
     def release(self, groups: Collection[str], *, node_id: int) -> None:
-        """Give up claims on groups that have no offsets."""
         self._opened().group_offsets.release(self._cluster_id, groups, node_id=node_id)
 
     def close(self) -> None:
-        """Close the registry."""
         with self._lock:
             if self._registry is not None:
                 self._registry.close()

@@ -1,4 +1,4 @@
-"""Writes of one group, one at a time, in the order of their requests: an older commit never follows a later one."""
+"""Writes of one group, one at a time, in the order of their requests."""
 
 from __future__ import annotations
 
@@ -20,33 +20,30 @@ class _QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class GroupTurn:
-    """A place in a group's queue."""
-
     group_id: str
     before: _QueuePlace | None
     own: _QueuePlace
 
     async def come(self, *, joins: bool = False) -> None:
-        """Wait until all work before is done; who `joins`, until those before have passed on."""
+        """Wait until all earlier work is done or, with `joins`, has passed its turn on."""
         if self.before is not None:
             await asyncio.wait({self.before.passed if joins else self.before.ended})
 
 
 class GroupTurns:
-    """The queues of groups. Use it from one event loop. A group without work has none."""
+    """The queues of groups, for one event loop. Every turn must be ended."""
 
     def __init__(self) -> None:
         self._last: dict[str, _QueuePlace] = {}
 
     def take(self, group_id: str) -> GroupTurn:
-        """Be the last in a group's queue. Each turn has to be ended."""
         loop = asyncio.get_running_loop()
         turn = GroupTurn(group_id, self._last.get(group_id), _QueuePlace(loop.create_future(), loop.create_future()))
         self._last[group_id] = turn.own
         return turn
 
     def pass_on(self, turn: GroupTurn) -> None:
-        """Let the next one come if it joins, before this one's work is done."""
+        """Let the next turn start if it joins, before this one's work is done."""
         before = turn.before
         if before is None or before.passed.done():
             _set(turn.own.passed)
@@ -54,7 +51,6 @@ class GroupTurns:
             before.passed.add_done_callback(lambda _: _set(turn.own.passed))
 
     def end(self, turn: GroupTurn) -> None:
-        """Let the next one come, once all before are done too."""
         self.pass_on(turn)
         if turn.before is None or turn.before.ended.done():
             self._ended(turn)

@@ -1,4 +1,4 @@
-"""Finds the chunk with an offset of a partition. The caller decides which chunks to drop."""
+"""Finds the chunk with an offset of a partition. Callers evict."""
 
 from __future__ import annotations
 
@@ -12,22 +12,20 @@ Key: TypeAlias = tuple[PartitionKey, int]
 
 
 class Spanning(Protocol):
-    """Has the offsets from `start` up to `next_offset`."""
+    """The offsets from `start` to `next_offset` (exclusive)."""
 
     @property
-    def start(self) -> int:
-        """Its first offset."""
+    def start(self) -> int: ...
 
     @property
-    def next_offset(self) -> int:
-        """The offset after its last one."""
+    def next_offset(self) -> int: ...
 
 
 _Chunk = TypeVar("_Chunk", bound=Spanning)
 
 
 class ChunkIndex(Generic[_Chunk]):
-    """Chunks by their place and their offsets. Not safe to share between threads."""
+    """Chunks by partition and offset. Not thread-safe."""
 
     def __init__(self) -> None:
         self._chunks: dict[Key, _Chunk] = {}
@@ -37,11 +35,9 @@ class ChunkIndex(Generic[_Chunk]):
         return len(self._chunks)
 
     def get(self, key: Key) -> _Chunk | None:
-        """The chunk that starts there; None if there is none."""
         return self._chunks.get(key)
 
     def find(self, partition: PartitionKey, offset: int) -> _Chunk | None:
-        """The chunk that has an offset; None if none has."""
         starts = self._starts.get(partition, [])
         index = bisect_right(starts, offset) - 1
         if index < 0:
@@ -50,13 +46,12 @@ class ChunkIndex(Generic[_Chunk]):
         return chunk if offset < chunk.next_offset else None
 
     def next_start(self, partition: PartitionKey, offset: int) -> int | None:
-        """The first offset of the next chunk after an offset; None if there is none."""
         starts = self._starts.get(partition, [])
         index = bisect_right(starts, offset)
         return starts[index] if index < len(starts) else None
 
     def put(self, partition: PartitionKey, chunk: _Chunk) -> Key:
-        """Add a chunk unless one starts there already; return its key."""
+        """Add a chunk unless one has the same start; return its key."""
         key = partition, chunk.start
         assert key not in self._chunks
         self._chunks[key] = chunk
@@ -65,7 +60,6 @@ class ChunkIndex(Generic[_Chunk]):
         return key
 
     def pop(self, key: Key) -> _Chunk | None:
-        """Take a chunk out; None if none starts there."""
         chunk = self._chunks.pop(key, None)
         if chunk is not None:
             partition, start = key
@@ -76,7 +70,6 @@ class ChunkIndex(Generic[_Chunk]):
         return chunk
 
     def of_topic(self, topic: str) -> list[Key]:
-        """The keys of all chunks of a topic."""
         return [
             (partition, start)
             for partition, starts in self._starts.items()

@@ -1,7 +1,4 @@
-"""Encoded batches of a range of offsets, and a cache of them that is bounded in bytes.
-
-Only whole batches are served, so a chunk knows the end of each batch.
-"""
+"""Encoded batches of a range of offsets, and a cache of them bounded in bytes."""
 
 from __future__ import annotations
 
@@ -25,10 +22,9 @@ _OVERHEAD_BYTES: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """All records of the offsets from `start` up to `next_offset`, in whole batches.
+    """All records from `start` to `next_offset` (exclusive), in whole batches.
 
-    The first batch may begin before `start`, without a record from before it. `ends` are the bytes up to the end of
-    each batch, over all parts.
+    The first batch may begin before `start`. `ends` are the cumulative bytes at the end of each batch, over all parts.
     """
 
     start: int
@@ -39,9 +35,9 @@ class Chunk:
 
     @classmethod
     def decoded(cls, start: int, fetched: FetchedBatches) -> Chunk | None:
-        """The chunk that a fetch at `start` brought; None if there is nothing yet.
+        """Return the chunk of a fetch at `start`; None if there is nothing yet.
 
-        Offsets without records up to the end become a batch without records, which clients step over.
+        A range without records becomes an empty batch, which clients step over.
         """
         following = fetched.cursor.offset
         if fetched.parts:
@@ -58,11 +54,10 @@ class Chunk:
 
     @property
     def size(self) -> int:
-        """The bytes of its batches."""
         return int(self.ends[-1])
 
     def take(self, offset: int, max_bytes: int, *, must_give: bool) -> tuple[tuple[memoryview, ...], int]:
-        """Return the batches from the one with `offset` on that fit into `max_bytes`, and the offset after them.
+        """Return the batches from `offset` that fit into `max_bytes`, and the offset after them.
 
         With `must_give` the first batch is returned even if it is larger. Nothing and `next_offset` if no batch reaches
         `offset`; nothing and `offset` if none fits.
@@ -90,7 +85,7 @@ class Chunk:
 
 
 class ChunkCache:
-    """The chunks of all partitions that were used last, `most_bytes` in all. Not safe to share between threads."""
+    """An LRU cache of `most_bytes` over all partitions. Not thread-safe."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -101,14 +96,12 @@ class ChunkCache:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all chunks."""
         return self._bytes
 
     def __len__(self) -> int:
         return len(self._index)
 
     def find(self, topic: str, partition: int, offset: int) -> Chunk | None:
-        """The chunk that has an offset; None if none has."""
         key = topic, partition
         chunk = self._index.find(key, offset)
         if chunk is not None:
@@ -116,7 +109,6 @@ class ChunkCache:
         return chunk
 
     def put(self, topic: str, partition: int, chunk: Chunk) -> None:
-        """Keep a chunk, and give up those unused for longest."""
         key = topic, partition
         self._drop((key, chunk.start))
         self._used[self._index.put(key, chunk)] = None
@@ -125,7 +117,6 @@ class ChunkCache:
             self._drop(next(iter(self._used)))
 
     def forget(self, topic: str) -> None:
-        """Give up all chunks of a topic."""
         for key in self._index.of_topic(topic):
             self._drop(key)
 
@@ -137,6 +128,5 @@ class ChunkCache:
 
 
 def _held(chunk: Chunk) -> int:
-    """The bytes that a chunk takes: parts are often views of more than they show."""
     batches = sum(part.obj.nbytes if isinstance(part.obj, np.ndarray) else len(part) for part in chunk.parts)
     return int(batches) + chunk.ends.nbytes + chunk.last_offsets.nbytes + _OVERHEAD_BYTES

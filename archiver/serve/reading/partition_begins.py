@@ -1,4 +1,4 @@
-"""The begins of archived partitions, from the registry."""
+"""The log starts of archived partitions, from the registry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONNECTIONS: Final = 2
 
 
 class PartitionBegins:
-    """Reads a registry, which is opened on first use. Thread-safe."""
+    """Reads the registry; connects on first use. Thread-safe."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -21,13 +21,12 @@ class PartitionBegins:
         self._registry: RegistryReader | None = None
 
     def begins(self, archive: TopicArchive) -> Mapping[int, int]:
-        """The begin of each partition that was seen in Kafka, also without records. Raises the registry's errors."""
+        """Return the log start of each partition, also without records. Raises the registry's errors."""
         registry = self._opened()
         row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
         return {} if row is None else registry.starts.known(row)
 
     def close(self) -> None:
-        """Close the registry."""
         with self._lock:
             if self._registry is not None:
                 self._registry.close()

@@ -1,4 +1,4 @@
-"""Batches from any offset of any topic: from the cache, else decoded once for all concurrent readers."""
+"""Batches from any offset, cached, or decoded once for all concurrent readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBatches:
-    """Whole batches from an offset on, and the next offset. `is_missing`: what follows isn't in memory yet."""
+    """Whole batches. `is_missing`: the batches from `next_offset` on aren't in memory yet."""
 
     parts: tuple[memoryview, ...]
     next_offset: int
@@ -27,7 +27,6 @@ class ReadBatches:
 
     @property
     def size(self) -> int:
-        """The bytes of the batches."""
         return sum(map(len, self.parts))
 
 
@@ -37,10 +36,9 @@ class ChunkReader:
     def __init__(
         self, cache: ChunkCache, *, read_ahead: int, most_loads: int, spilled: SpilledChunks | None = None
     ) -> None:
-        """After each read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
+        """After a read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
 
-        `spilled` has chunks for slow readers. `hits` counts chunks from memory, `spilled_hits` from disk, `misses`
-        decoded ones.
+        `spilled` has chunks for slow readers.
         """
         self.cache = cache
         self.spilled = spilled
@@ -63,10 +61,9 @@ class ChunkReader:
         must_give: bool,
         loaded: Chunk | None = None,
     ) -> ReadBatches:
-        """Give the batches in memory from `offset` on that fit into `max_bytes`.
+        """Return the batches in memory from `offset` that fit into `max_bytes`.
 
-        With `must_give` the first batch is given even if it is larger. `loaded` is a chunk that may be too large for
-        the cache to have kept it.
+        With `must_give` the first batch is returned even if it is larger. `loaded` may be too large for the cache.
         """
         parts: list[memoryview] = []
         left = max_bytes
@@ -86,10 +83,9 @@ class ChunkReader:
     def load(
         self, topic: ServedTopic, partition: int, offset: int, *, slow_takes: int | None = None
     ) -> asyncio.Task[Chunk | None]:
-        """Decode a chunk from an offset on and keep it, once for all concurrent readers.
+        """Decode and cache a chunk, once for all concurrent readers.
 
-        A slow reader gives the bytes that it takes at a time. It is served from disk, where more is prepared; without a
-        disk it shares the work with all readers.
+        `slow_takes`: the bytes that a slow reader takes at a time. It reads from disk, if there is disk space.
         """
         if self.spilled is None:
             slow_takes = None
@@ -103,21 +99,17 @@ class ChunkReader:
         return task
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
-        """Decode what a reader at an offset needs soon: about `wanted` bytes.
-
-        Less than a chunk isn't worth it: until the reader returns, other chunks may have replaced it.
-        """
+        """Decode about `wanted` bytes ahead. Less than a chunk is skipped: it would be evicted unread."""
         if wanted >= CHUNK_BYTES:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
     def forget(self, topic: str) -> None:
-        """Give up all chunks of a topic, by its key, in memory and on disk: they may no longer be in its table."""
+        """Drop all chunks of a topic, by its key: they may no longer be in its table."""
         self.cache.forget(topic)
         if self.spilled is not None:
             self.spilled.forget(topic)
 
     async def close(self) -> None:
-        """Give up all loads."""
         tasks = list(self._loads.values())
         for task in tasks:
             task.cancel()
@@ -159,7 +151,6 @@ class ChunkReader:
         return chunk
 
     async def _unspilled(self, topic: ServedTopic, partition: int, offset: int, most: int | None) -> Chunk | None:
-        """A chunk from disk, whole or a part at a time; None if it isn't there."""
         spilled_chunk = self.spilled and self.spilled.find(topic.key, partition, offset)
         if not spilled_chunk:
             return None
@@ -179,10 +170,6 @@ class ChunkReader:
         return chunk
 
     async def _spill(self, topic: ServedTopic, partition: int, offset: int) -> None:
-        """Prepare on disk what slow readers need from an offset on.
-
-        One at a time per partition: other readers may find their chunks afterwards.
-        """
         spilled = self.spilled
         if spilled is None:
             return

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ServedPartition:
-    """What a server knows of a partition. Ends and epochs never go back."""
+    """Ends and epochs never go back."""
 
     end: int = 0
     """The offset after the last archived one, or the begin of an empty partition."""
@@ -25,19 +25,16 @@ class ServedPartition:
     _has_start: bool = False
 
     def start(self, snapshot_id: int | None) -> int | None:
-        """The log start in a snapshot; None if it wasn't looked up."""
+        """Return the log start in a snapshot; None if it hasn't been looked up."""
         return self._start if self._has_start and self._start_snapshot == snapshot_id else None
 
     def keep_start(self, start: int, snapshot_id: int | None) -> int:
-        """Keep the log start in a snapshot, and return it."""
         self._start, self._start_snapshot, self._has_start = start, snapshot_id, True
         return start
 
     def learn_begin(self, begin: int | None) -> None:
-        """Note the registry's answer."""
         self.begin, self.is_begin_known, self._has_start = begin, True, False
         self.end = max(self.end, begin or 0)
 
     def grow(self, end: int, leader_epoch: int) -> None:
-        """Note the end and the leader epoch in a snapshot."""
         self.end, self.leader_epoch = max(self.end, end), max(self.leader_epoch, leader_epoch)

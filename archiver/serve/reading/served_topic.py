@@ -1,6 +1,6 @@
-"""One archived topic as a server sees it: ends never go back, and batches are right whatever happens to the files.
+"""One archived topic as a server sees it: ends never go back, and batches stay right when files are rewritten.
 
-Reading methods are slow and belong into a worker's thread; `refreshed` and the properties are for the event loop.
+Reading methods block: call them in a worker thread.
 """
 
 from __future__ import annotations
@@ -62,9 +62,8 @@ class ServedTopic:
     ) -> None:
         """The table is refreshed at most every `interval` seconds, and only while it is used.
 
-        `begins` returns the begin of each partition's archive, which may precede its first record; if it fails, it is
-        repeated with the next refresh. `on_rewrite` is called with the topic's `key` when served records may have left
-        the table; then `edition` increases. `trouble` is the last refresh's error.
+        `begins` returns the log start of each partition; it is repeated after errors. `on_rewrite` gets the topic's
+        `key` when served records may have left the table; `edition` increases then.
         """
         self.name = archive.topic
         self.key = f"{archive.topic} in {archive.table_uuid}"
@@ -96,26 +95,26 @@ class ServedTopic:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether the table wasn't refreshed for a while, so that it may have new partitions."""
+        """Whether the table may have new partitions, because it wasn't refreshed for a while."""
         age = asyncio.get_running_loop().time() - self._looked_at
         return age >= max(self._interval, _UNSEEN_SECONDS)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether many readers wait for files to be opened: then decode for the readers behind as well."""
+        """Whether many readers wait for files. Reads then also decode for later readers."""
         return self._workers.is_crowded
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are: as many as the topic had when it was archived, as far as that is known."""
+        """The number of partitions when the topic was archived, if known."""
         return max(self._served, default=-1) + 1
 
     def end(self, partition: int) -> int:
-        """The offset after the last archived one, or the begin of an empty partition. It never goes back."""
+        """Return the offset after the last archived one, or the log start of an empty partition."""
         return self._known(partition).end
 
     def may_have_records(self, partition: int, offset: int) -> bool:
-        """Whether there may be records from an offset on: before the end, there may be ends of transactions only."""
+        """Whether there may be records from an offset on, not only transaction markers."""
         if offset >= self.end(partition):
             return False
         if self._record_ends is None or self._record_ends[0] is not self._seen:
@@ -123,11 +122,11 @@ class ServedTopic:
         return offset < self._record_ends[1].get(partition, self.end(partition))
 
     def leader_epoch(self, partition: int) -> int:
-        """The leader epoch of the last archived records; -1 if it isn't known."""
+        """Return the leader epoch of the last archived records; -1 if unknown."""
         return self._known(partition).leader_epoch
 
     async def start(self, partition: int) -> int:
-        """The log start: the first record, or the archive's begin if that precedes it."""
+        """Return the log start: the first record, or the archive's begin if that precedes it."""
         served, snapshot_id = self._known(partition), self._archive.snapshot.snapshot_id
         start = served.start(snapshot_id)
         if start is not None:
@@ -146,34 +145,33 @@ class ServedTopic:
         return served.keep_start(low, snapshot_id)
 
     async def begins_learned(self) -> None:
-        """Wait until it is known which partitions there are, also those without records; a second at most."""
+        """Wait at most a second until all partitions are known, including empty ones."""
         if not self._knows_begins:
             await asyncio.wait({self._asked_begins()}, timeout=_BEGINS_SECONDS)
 
     def learn_begins(self) -> None:
-        """Query the begins of partitions, unless that was done. Runs in the background."""
+        """Query log starts in the background, unless done."""
         if not (self._knows_begins or self._begins_failed):
             self._asked_begins()
 
     def may_begin_before(self, partition: int, offset: int) -> bool:
-        """Whether the log may begin at an offset or before, though its first record is later: the registry is away."""
+        """Whether the log may start at or before an offset, because the registry can't be reached."""
         return self._begins_failed and offset >= self._archive.first_offset(partition)
 
     async def fresh(self) -> None:
-        """Look at the table again if the last look is older than the interval. An error leaves what is known."""
+        """Refresh the table if the interval is over. Errors keep the last state."""
         if asyncio.get_running_loop().time() - self._looked_at >= self._interval:
             await asyncio.shield(self.next_look())
 
     @property
     def is_old(self) -> bool:
-        """Whether what is known of the table should be looked at again, or soon has to be."""
+        """Whether the table is due for a refresh, or soon will be."""
         return asyncio.get_running_loop().time() - self._seen_at >= _EARLY * self._interval
 
     async def recent(self) -> None:
-        """Wait for a refresh if the last one is older than the interval.
+        """Wait for a refresh if the interval is over, to bound how long removed records are served.
 
-        This bounds how long records are served that were removed from the table. If the catalog is away, or slower than
-        the interval, the last snapshot is served.
+        If the catalog doesn't answer within the interval, the last snapshot is served.
         """
         now = asyncio.get_running_loop().time()
         age = now - self._seen_at
@@ -190,7 +188,7 @@ class ServedTopic:
             await asyncio.wait({look}, timeout=left)
 
     async def caught_up(self) -> bool:
-        """Refresh the table from now on. True if that worked: then no client has seen more of the topic."""
+        """Refresh the table now. True on success: then no client has seen a newer snapshot."""
         asked = asyncio.get_running_loop().time()
         while self._look_began < asked:
             self._hurry.set()
@@ -209,13 +207,13 @@ class ServedTopic:
         return self._known(partition).ahead == offset
 
     def next_look(self) -> asyncio.Task[None]:
-        """The next look at the table, at the interval after the last one. All who wait share it."""
+        """Return the next refresh, shared by all waiting requests."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.get_running_loop().create_task(self._look())
         return self._refreshing
 
     async def chunk(self, partition: int, offset: int, max_bytes: int) -> Chunk | None:
-        """Decode the batches from an offset on, about `max_bytes`; None at the end.
+        """Decode about `max_bytes` of batches from an offset; None at the end.
 
         Raises the errors of BatchSource.fetch.
         """
@@ -238,9 +236,9 @@ class ServedTopic:
     async def spill(
         self, partition: int, offset: int, max_bytes: int, *, into: SpilledChunks, until: int | None
     ) -> list[SpilledChunk]:
-        """Decode from an offset on and write it to disk: about `max_bytes`, or up to the offset `until` or the end.
+        """Decode to disk about `max_bytes` from an offset, or up to `until` or the end.
 
-        The files are opened once. An error ends it early, and comes again when that part is read.
+        An error ends it early, and is raised again when that part is read.
         """
         batches = self._batches
         cursor = BatchCursor(partition=partition, offset=offset)
@@ -268,26 +266,26 @@ class ServedTopic:
             self._note(self._archive.snapshot)
 
     async def unspilled(self, chunk: SpilledChunk, offset: int, most_bytes: int | None) -> Chunk:
-        """Read what `spill` wrote: all of it, or this many bytes from an offset on. Raises OSError."""
+        """Read a spilled chunk, or this many bytes of it from an offset. Raises OSError."""
         if most_bytes is None:
             return await self._workers.batches(partial(chunk.read, chunk.start, chunk.size))
         return await self._workers.batches(partial(chunk.read, offset, most_bytes))
 
     async def since(self, partition: int, timestamp: int) -> tuple[int, int, int] | None:
-        """The first offset whose timestamp (ms) is `timestamp` or later, its timestamp and its leader epoch."""
+        """Return the first offset with at least this `timestamp` (ms), its timestamp and leader epoch."""
         offset = await self._workers.lookup(self._archive.offset_for_time, partition, timestamp)
         return None if offset is None else await self._workers.lookup(self._described, partition, offset)
 
     async def latest_time(self, partition: int) -> tuple[int, int, int] | None:
-        """The first offset with the highest timestamp, its timestamp and its leader epoch."""
+        """Return the first offset with the highest timestamp, its timestamp and leader epoch."""
         latest = await self._workers.lookup(self._archive.latest_time, partition)
         return None if latest is None else await self._workers.lookup(self._described, partition, latest[1])
 
     async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
-        """The largest archived leader epoch up to `epoch`, and its end; (-1, -1) for a negative one.
+        """Return the largest archived leader epoch up to `epoch`, and its end; (-1, -1) for a negative one.
 
         An epoch below all archived ones ends at their begin, as in Kafka: its records were retired, not truncated. The
-        newest epoch, and epochs that may still be archived, have no end: clients beyond the archive's end wait.
+        newest epoch, and epochs that may still be archived, have no end.
         """
         if epoch < 0:
             return -1, -1
@@ -301,7 +299,6 @@ class ServedTopic:
         return before if before >= 0 else epoch, end
 
     async def close(self) -> None:
-        """Close all files."""
         if self._refreshing is not None:
             self._refreshing.cancel()
         await self._workers.lookup(self._batches.close)
@@ -334,7 +331,6 @@ class ServedTopic:
             self._asked_begins()
 
     def _asked_begins(self) -> asyncio.Task[None]:
-        """The query for the begins of partitions, shared by all that wait for it."""
         if self._learning is None or self._learning.done():
             self._learning = asyncio.get_running_loop().create_task(self._learn_begins())
         return self._learning
@@ -354,7 +350,6 @@ class ServedTopic:
         self._knows_begins, self._begins_failed = True, False
 
     def _note(self, snapshot: TopicSnapshot) -> None:
-        """Take in what a snapshot says, if it is another one."""
         if snapshot is self._seen:
             return
         ends = {partition: served.end for partition, served in self._served.items()}
@@ -378,17 +373,14 @@ class ServedTopic:
             served.grow(high_watermark(snapshot, partition), snapshot.leader_epochs.get(partition, -1))
 
     def _known(self, partition: int) -> ServedPartition:
-        """A partition's state; a new one, which isn't kept, if there is no such partition."""
         return self._served.get(partition) or ServedPartition()
 
     def _described(self, partition: int, offset: int) -> tuple[int, int, int] | None:
-        """An offset with its record's timestamp and leader epoch."""
         for records in self._archive.records(partition, offset, offset + 1):
             return offset, records.column("timestamp")[0].as_py(), records.column("leader_epoch")[0].as_py()
         return None
 
     def _first_above(self, partition: int, epoch: int) -> int:
-        """The offset of the first record with a higher leader epoch than `epoch`. Epochs never fall with offsets."""
         low, high = 0, self.end(partition)
         above = high
         while low < high:
@@ -402,7 +394,6 @@ class ServedTopic:
         return above
 
     def _epoch_before(self, partition: int, offset: int) -> int:
-        """The leader epoch of the last record before an offset."""
         best, low = -1, 0
         high = offset
         while low < high:
@@ -415,7 +406,6 @@ class ServedTopic:
         return best
 
     def _epoch_at(self, partition: int, start: int, end: int) -> tuple[int, int] | None:
-        """The first record from `start` up to `end`: its offset and leader epoch."""
         while True:
             start = max(start, self._archive.first_offset(partition))
             try:
@@ -430,7 +420,7 @@ class ServedTopic:
 
 
 def begins_below(file: TableFile, ends: Mapping[int, int]) -> bool:
-    """Whether a file may have rows below these ends, as a refill adds: what was read there had a gap."""
+    """Whether a file may have rows below these ends, as a refill adds: chunks read there had a gap."""
     if file.offsets is None or file.partitions is None:
         return True
     numbers = range(file.partitions.low, file.partitions.high + 1)

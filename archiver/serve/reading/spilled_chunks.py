@@ -1,8 +1,4 @@
-"""Chunks on a local disk, for slow readers: what they read next is decoded once and waits here.
-
-The files have no names: no other process opens them, and they vanish with the process. A file is written once, from its
-start on, and its space is freed when its chunks were dropped and no reader has it.
-"""
+"""Chunks on a local disk, for slow readers. The files are unlinked, so they vanish with the process."""
 
 from __future__ import annotations
 
@@ -37,8 +33,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class _SpillFile:
-    """A file without a name, closed with its last reference."""
-
     def __init__(self, folder: Path) -> None:
         file = tempfile.TemporaryFile(dir=folder, prefix="archiver-", buffering=0)  # noqa: SIM115 - closed by finalize
         weakref.finalize(self, file.close)
@@ -65,7 +59,7 @@ class _SpillFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpilledChunk:
-    """The position of a chunk: its batches, then the end of each, then the last offset of each."""
+    """A chunk's position: batches, then the end of each, then the last offset of each."""
 
     start: int
     next_offset: int
@@ -75,7 +69,7 @@ class SpilledChunk:
     batches: int
 
     def read(self, offset: int, max_bytes: int) -> Chunk:
-        """The batches from the one with `offset` on that fit into `max_bytes`, and at least one. Raises OSError."""
+        """Return the batches from `offset` that fit into `max_bytes`, and at least one. Raises OSError."""
         numbers = np.frombuffer(self.file.read(self.at + self.size, 2 * _NUMBER_BYTES * self.batches), np.int64)
         ends, last_offsets = numbers[: self.batches], numbers[self.batches :]
         first = min(int(np.searchsorted(last_offsets, offset, side="left")), self.batches - 1)
@@ -92,9 +86,9 @@ class SpilledChunk:
 
 
 class SpilledChunks:
-    """At most `most_bytes` of chunks in files; the oldest are dropped.
+    """At most `most_bytes` of chunks; the oldest are dropped.
 
-    `write` and returned chunks may be used in any thread, everything else in one event loop.
+    `write` and returned chunks are thread-safe, everything else is for one event loop.
     """
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
@@ -113,12 +107,12 @@ class SpilledChunks:
 
     @property
     def is_usable(self) -> bool:
-        """Whether writing is worth a try. For a while after it failed it isn't."""
+        """False for some time after a failure."""
         return time.monotonic() >= self._rests_until
 
     @property
     def share(self) -> int:
-        """How much is decoded at a time for one reader, so that several hundred of them have room."""
+        """The bytes to decode at a time for one reader, with room for several hundred readers."""
         return max(min(self._most_bytes // _SHARES, _MOST_SHARE), _LEAST_FILE)
 
     @property
@@ -127,7 +121,7 @@ class SpilledChunks:
         return sum(chunk.size for chunk in tuple(self._kept))
 
     def write(self, chunk: Chunk) -> SpilledChunk:
-        """Write a chunk, which isn't found before it is put. Raises StorageError if that fails, as on a full disk."""
+        """Write a chunk; `put` makes it visible. Raises StorageError, as on a full disk."""
         numbers = [np.ascontiguousarray(offsets, np.int64).data for offsets in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
         needed = size + sum(array.nbytes for array in numbers) + _OVERHEAD_BYTES
@@ -147,7 +141,7 @@ class SpilledChunks:
         return SpilledChunk(chunk.start, chunk.next_offset, file, at, size, len(chunk.ends))
 
     def put(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
-        """Let a chunk be found, and give up the oldest file if there are too many."""
+        """Make a chunk visible, and drop the oldest file if there are too many."""
         key = topic, partition
         self._drop((key, chunk.start))
         self._kept.setdefault(chunk.file, {})[self._index.put(key, chunk)] = None
@@ -156,21 +150,17 @@ class SpilledChunks:
                 self._index.pop(old)
 
     def find(self, topic: str, partition: int, offset: int) -> SpilledChunk | None:
-        """The chunk that has an offset; None if none has."""
         return self._index.find((topic, partition), offset)
 
     def next_start(self, topic: str, partition: int, offset: int) -> int | None:
-        """The first offset of the next chunk after an offset; None if there is none."""
         return self._index.next_start((topic, partition), offset)
 
     def give_up(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
-        """Give up a chunk that can't be read."""
         key = (topic, partition), chunk.start
         if self._index.get(key) is chunk:
             self._drop(key)
 
     def forget(self, topic: str) -> None:
-        """Give up all chunks of a topic."""
         for key in self._index.of_topic(topic):
             self._drop(key)
 

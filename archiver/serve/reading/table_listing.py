@@ -1,4 +1,4 @@
-"""The names of the catalog's tables, at most a few seconds old: clients may send any name."""
+"""The names of the catalog's tables, cached because clients may send any name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TableListing:
     """The names of all tables. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, workers: Workers, *, interval: float) -> None:
-        """The catalog is listed at most once in `interval` seconds, also if it doesn't answer."""
+        """The catalog is listed at most once in `interval` seconds, even if it doesn't answer."""
         self._tables = tables
         self._workers = workers
         self._interval = interval
@@ -36,7 +36,6 @@ class TableListing:
         return name in self._names
 
     def close(self) -> asyncio.Future[Any]:
-        """Give up what is being asked."""
         if self._listing is not None:
             self._listing.cancel()
         return asyncio.gather(*(() if self._listing is None else (self._listing,)), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The archived topics of a configuration, opened when they are first seen."""
+"""The archived topics of a configuration, opened on first use."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ _WITHOUT_ARCHIVE: Final = (ConfigError, NoTable, NotOurTable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unopened:
-    """Why the last attempt to open a topic failed, and until when there is no other."""
-
     error: ContextError
     until: float
 
     @property
     def trouble(self) -> ContextError | None:
-        """The error, if the topic may have an archive all the same."""
         return None if isinstance(self.error, _WITHOUT_ARCHIVE) else self.error
 
 
@@ -46,7 +43,6 @@ class ServedTopics:
     """All topics that have an archive. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, open_topic: Open, workers: Workers, *, interval: float = 2.0) -> None:
-        """`interval` is how long the answer holds that a topic can't be opened, in seconds."""
         self._tables = tables
         self._open_topic = open_topic
         self._workers = workers
@@ -64,27 +60,25 @@ class ServedTopics:
 
     @property
     def open(self) -> tuple[ServedTopic, ...]:
-        """The topics that are open, by name."""
         return tuple(self._topics[name] for name in sorted(self._topics))
 
     @property
     def troubles(self) -> Mapping[str, ContextError]:
-        """The topics that the catalog lists and that can't be opened now, each with the reason. For any thread."""
+        """The listed topics that can't be opened now, with the reason. Thread-safe."""
         troubles = ((name, last.trouble) for name, last in tuple(self._unopened.items()) if name in self._names)
         return {name: trouble for name, trouble in troubles if trouble is not None}
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The names of topics in `troubles` that aren't served as they were seen before, either."""
+        """The topics in `troubles` of which no earlier state is served either."""
         return tuple(sorted(set(self.troubles).difference(self._topics)))
 
     def trouble(self, name: str) -> ContextError | None:
-        """Why a topic couldn't be opened. None if it is open, has no archive, or wasn't requested."""
+        """Return why a topic couldn't be opened. None if it is open, has no archive, or wasn't requested."""
         last = self._unopened.get(name)
         return None if last is None else last.trouble
 
     def is_away(self, name: str) -> bool:
-        """Whether a topic that isn't open may be opened if that is tried again."""
         trouble = self.trouble(name)
         return trouble is not None and trouble.retryable
 
@@ -95,7 +89,7 @@ class ServedTopics:
         await asyncio.gather(*(self.named(name) for name in self._names))
 
     async def every(self) -> tuple[ServedTopic, ...]:
-        """All open topics. From time to time the catalog is listed again, in the background."""
+        """Return all open topics. The catalog is listed again periodically, in the background."""
         is_due = asyncio.get_running_loop().time() - self._listed_at > _LISTED_SECONDS
         if is_due:
             self._list_soon()
@@ -103,21 +97,17 @@ class ServedTopics:
         return self.open
 
     async def names(self) -> tuple[str, ...]:
-        """The names of all topics, sorted: open ones, and ones that can't be opened now."""
+        """Return the sorted names of all topics, including topics that can't be opened now."""
         return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:
-        """Refresh idle tables and retry the ones that failed to open. Runs in the background.
-
-        Clients fetch from the leader of a partition. A node that leads no partition of a topic sees it in other
-        requests.
-        """
+        """Refresh idle tables and retry failed opens, in the background, for nodes that get no fetches."""
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
         self._try_again()
 
     async def named(self, name: str) -> ServedTopic | None:
-        """The topic of this name; None if it has no archive, or can't be opened now: then `trouble` says why."""
+        """Return the topic; None without an archive, or if it can't be opened now (see `trouble`)."""
         topic = self._topics.get(name)
         if topic is not None and not isinstance(topic.trouble, ArchiveReplaced):
             return topic
@@ -127,14 +117,12 @@ class ServedTopics:
         return None if task is None else await asyncio.shield(task)
 
     def with_id(self, topic_id: UUID) -> ServedTopic | None:
-        """The open topic with this id; None if there is none."""
         return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
 
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
-        """The topic with this id. Another node may have shown it before this one saw it: the catalog is listed.
+        """Return the topic with this id. For an unknown id, which may be new, the catalog is listed.
 
-        Once per id, and at most once an interval. An id that isn't listed then is a dropped topic's: clients keep
-        requesting it.
+        That happens once per id, and at most once an interval, because clients keep requesting dropped topics.
         """
         topic = self.with_id(topic_id)
         if topic is not None or topic_id in self._unknown_ids:
@@ -150,7 +138,6 @@ class ServedTopics:
         return topic
 
     async def close(self) -> None:
-        """Close all topics."""
         await self._tables_there.close()
         tasks = [*self._opening.values(), *(task for task in (self._listing, self._round) if task is not None)]
         for task in tasks:
@@ -164,7 +151,6 @@ class ServedTopics:
             self._open_soon(name)
 
     async def _may_be_there(self, name: str) -> bool:
-        """Whether the catalog lists a table for a topic that isn't open. Nothing is loaded for names without one."""
         last = self._unopened.get(name)
         if name in self._names or (last is not None and asyncio.get_running_loop().time() < last.until):
             return True
@@ -178,7 +164,6 @@ class ServedTopics:
         return is_there
 
     def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
-        """Open a topic, once for all concurrent requests. None if that failed less than the interval ago."""
         loop = asyncio.get_running_loop()
         last = self._unopened.get(name)
         if last is not None and loop.time() < last.until:
@@ -205,7 +190,6 @@ class ServedTopics:
         return topic
 
     def _list_soon(self) -> asyncio.Task[bool]:
-        """List the topics, once for all concurrent requests. True if the catalog answered."""
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
         return self._listing

@@ -1,8 +1,6 @@
-"""The order in which workers are used: quick work goes first, and opening files gets a share of the time.
+"""The order of workers' jobs: quick ones first, and a share of the time for opening files.
 
-A chunk that continues the previous one takes milliseconds. A chunk from the middle of a file takes a hundred times as
-long: the file is opened, and rows are skipped. Without shares, many clients with rare requests at different offsets
-would take all workers, and steady readers would wait.
+Without shares, requests at random offsets, which take a hundred times as long, would delay steady readers.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _RECENT_SECONDS: Final = 1.0
 
 
 class WorkerTurns:
-    """Gives a number of turns at a time. Each kind is served in order. Use it from one event loop."""
+    """Grants a bounded number of turns, in order per kind. For one event loop."""
 
     def __init__(self, most: int, clock: Callable[[], float] = perf_counter) -> None:
         self._free = most
@@ -37,12 +35,11 @@ class WorkerTurns:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more openings wait than half of the workers start soon."""
+        """Whether more than twice as many openings wait as may run at once."""
         return len(self._opening) > 2 * self._most_opening
 
     @asynccontextmanager
     async def turn(self, *, opens: bool) -> AsyncIterator[None]:
-        """Wait for a turn. It is over with the block."""
         waiting = asyncio.get_running_loop().create_future()
         (self._opening if opens else self._quick).append(waiting)
         self._hand_out()
@@ -86,12 +83,10 @@ class WorkerTurns:
             waiting.set_result(None)
 
     def _next(self) -> deque[asyncio.Future[None]] | None:
-        """The kind with the next turn; None if no work waits that may start."""
         if self._quick and (not self._opening or self._owed > 0.0 or not self._may_open()):
             return self._quick
         return self._opening if self._opening and self._may_open() else None
 
     def _may_open(self) -> bool:
-        """Half of the workers open no files while there is other work, so that it waits for none of them."""
         is_alone = self._clock() - self._quick_at >= _RECENT_SECONDS
         return is_alone or self._opening_now < self._most_opening

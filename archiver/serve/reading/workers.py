@@ -1,7 +1,4 @@
-"""Threads that read and decode, so that the event loop never waits for a file.
-
-The kernels and Arrow release the interpreter's lock while they decode.
-"""
+"""Threads that read and decode, so that the event loop never waits for a file."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ _LOOKUPS: Final = 4
 
 
 class Workers:
-    """Three pools: `threads` for batches, some for lookups in tables, and some for offsets of groups.
-
-    None waits for another: commits continue while a catalog is slow.
-    """
+    """Separate pools for batches (`threads`), table lookups, and offsets of groups."""
 
     def __init__(self, threads: int) -> None:
         self.batch_seconds = 0.0
@@ -35,14 +29,10 @@ class Workers:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether many wait for files to be opened."""
         return self._turns.is_crowded
 
     async def batches(self, function: Callable[[], _Result], *, opens: bool = False) -> _Result:
-        """Run what reads and encodes batches; `opens` says that it has to open files, which takes long.
-
-        `batch_seconds` adds up how long that took.
-        """
+        """Read and encode batches; `opens`: files must be opened. Counted in `batch_seconds`."""
 
         def timed() -> tuple[_Result, float]:
             began = time.perf_counter()
@@ -57,7 +47,6 @@ class Workers:
     async def lookup(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run a catalog call, or a single lookup in a file."""
         return await asyncio.get_running_loop().run_in_executor(self._lookups, lambda: function(*args, **kwargs))
 
     async def offsets(
@@ -70,7 +59,6 @@ class Workers:
         )
 
     def close(self) -> None:
-        """End the threads when they are done with what they are at. What waits for one is given up."""
         for pool in (self._batches, self._lookups, self._offsets):
             pool.shutdown(cancel_futures=True)
 

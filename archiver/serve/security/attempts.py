@@ -1,4 +1,4 @@
-"""Attempts to authenticate: few at a time per address, and failures are answered late."""
+"""Limits on authentication attempts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ class _Address:
 
 @dataclass(slots=True)
 class _User:
-    """What an address tries for one user."""
-
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_DELAYED))
     clients: int = 0
     failures: int = 0
@@ -39,9 +37,8 @@ class _User:
 class Attempts:
     """At most four attempts of an address run at a time. A failure is answered up to a second late.
 
-    Other attempts run during that delay: clients with an old password keep no client out. At most 64 failures of a user
-    at an address wait, which bounds guessed passwords per second. Tokens can't be guessed, and have no such bound. Use
-    it from one event loop.
+    At most 64 failures of a user at an address wait, which bounds guesses per second. Tokens can't be guessed and have
+    no such bound. Use it from one event loop.
     """
 
     def __init__(
@@ -54,9 +51,9 @@ class Attempts:
 
     @asynccontextmanager
     async def one(self, address: str, user: str | None = None) -> AsyncIterator[None]:
-        """Hold a place for the block. If it ends with AuthenticationFailed, wait before that is raised.
+        """Hold a place for the block. AuthenticationFailed is raised after a delay.
 
-        `user` is the name that the client gives; None if the message has nothing to guess.
+        `user` is the claimed name; None if the message has nothing to guess.
         """
         user = None if user is None else user[:_MOST_NAME]
         host = self._addresses.setdefault(address, _Address())
@@ -89,7 +86,6 @@ class Attempts:
         return float(min(_FIRST_DELAY * 2 ** min(tried.failures - 1, _MOST_DOUBLINGS), _LONGEST_DELAY))
 
     def _forget(self, last: tuple[str, str | None]) -> None:
-        """Forget users that never failed, and the oldest failures if there are too many."""
         tried = self._users[last]
         if not tried.clients and not tried.failures:
             del self._users[last]

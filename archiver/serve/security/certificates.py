@@ -1,6 +1,6 @@
-"""The server's certificate and key, and whose certificates it takes from clients. Changed files are loaded again.
+"""The server's certificate and key and the clients' CA, reloaded on change.
 
-A context is made whole or not at all: files that don't fit are warned of, and clients get the certificate of before.
+Files that don't fit together cause a warning, and the previous context stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """The files of a server, in PEM. With `client_ca`, clients need a certificate of one of these authorities."""
+    """The PEM files of a server. With `client_ca`, clients need a certificate of one of these authorities."""
 
     certificate: Path
     key: Path
@@ -35,22 +35,19 @@ class TlsFiles:
 
     @property
     def by_option(self) -> dict[str, Path]:
-        """The files by the option that names them."""
         named = {"certificate": self.certificate, "key": self.key, "client_ca": self.client_ca}
         return {f"serve.tls.{name}": path for name, path in named.items() if path is not None}
 
 
 class ServerCertificates:
-    """The TLS context for new connections."""
-
     def __init__(self, files: TlsFiles) -> None:
-        """Raises ConfigError, which names the key, if a file can't be read or used."""
+        """Raises ConfigError, which names the key, if a file is unusable."""
         self._files = files
         self._seen = self._states()
         self.context = tls_context(files)
 
     def look(self) -> bool:
-        """Load the files again if they changed; whether there is a new context. Slow: call it in a worker's thread."""
+        """Reload changed files; return whether the context is new. Blocking: call it in a worker thread."""
         states = self._states()
         if states == self._seen:
             return False
@@ -68,7 +65,7 @@ class ServerCertificates:
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """A server's context. Raises ConfigError, which names the key, if a file can't be read or used."""
+    """Return a server's context. Raises ConfigError, which names the key, if a file is unusable."""
     for option, path in files.by_option.items():
         try:
             with path.open("rb") as file:
@@ -109,9 +106,9 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 
 def principal_of_certificate(der: bytes, name_from: NameFrom = "dn") -> Principal | None:
-    """The principal of a client's certificate: its whole DN, as in `User:CN=reader,O=Example`, or its common name.
+    """Return the principal of a certificate: its DN, as in `User:CN=reader,O=Example`, or its common name.
 
-    The DN is written as Kafka does (RFC 4514), the most specific part first. None if there is no such name.
+    The DN is formatted as in Kafka (RFC 4514). None if there is no such name.
     """
     subject = x509.load_der_x509_certificate(der).subject
     if name_from == "dn":

@@ -1,7 +1,4 @@
-"""The exchanges by which clients show who they are: one for each SASL mechanism. No protocol frames.
-
-`step` takes a client's message. It gives the answer, and, once it is known, who the client is.
-"""
+"""SASL mechanisms as exchanges of messages, without frames."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _PLAIN_FIELDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ExchangeStep:
-    """The answer to a message. At the end, `name` is who the client is, and `verified` what its token says."""
+    """The answer to a message. At the end, `name` is the user, and `verified` the token's content."""
 
     answer: bytes
     name: str | None = None
@@ -32,13 +29,11 @@ class ExchangeStep:
 
 
 class Exchange(Protocol):
-    """One client's exchange."""
-
     async def step(self, message: bytes) -> ExchangeStep:
-        """Handle a message. Raises AuthenticationFailed if the client isn't the principal it claims."""
+        """Handle a message. Raises AuthenticationFailed if the credentials are wrong."""
 
     def user_in(self, message: bytes) -> str | None:
-        """Who the client says it is, if this message has what could be guessed: a password, or a proof of one."""
+        """Return the claimed name, if this message has a password or a proof of one, which could be guessed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +46,7 @@ class Mechanisms:
     hashing: Executor
 
     def begin(self, mechanism: str) -> Exchange | None:
-        """Begin an exchange; None for a mechanism that isn't enabled."""
+        """Begin an exchange; None if the mechanism isn't enabled."""
         if mechanism not in self.enabled:
             return None
         match mechanism:

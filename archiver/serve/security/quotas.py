@@ -1,7 +1,6 @@
-"""Quotas: requests and bytes a second per principal. Clients beyond them wait, as with Kafka. No I/O.
+"""Quotas per principal: requests and bytes a second, with throttling as in Kafka, and space for groups.
 
-A quota counts in this process, over all connections of a principal. Memory and registry space for groups are always
-bounded; anonymous clients are counted by address.
+A quota counts in this process, over all connections; anonymous clients are counted by address.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _USUAL: Final = GroupBudget()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """For a principal (`User:alice`), those whose name begins so (`User:team-*`), or everybody (`User:*`)."""
+    """For one principal (`User:alice`), a prefix (`User:team-*`), or all (`User:*`)."""
 
     principal: str
     requests_per_second: float | None = None
@@ -39,10 +38,7 @@ class Quota:
 
 
 class Bucket:
-    """A rate per second, with a burst of one second.
-
-    More may be taken, and is waited for: at most `most_owed` seconds.
-    """
+    """A rate per second, with a burst of one second and at most `most_owed` seconds of debt."""
 
     __slots__ = ("_at", "_least", "_level", "_rate")
 
@@ -60,12 +56,11 @@ class Bucket:
         return max(0.0, -self._level / self._rate)
 
     def owed(self, now: float) -> float:
-        """The seconds to wait for what was taken. Less than a clock shows is nothing."""
+        """Return the seconds of debt. Less than the clock's resolution counts as 0."""
         owed = -self._level / self._rate - (now - self._at)
         return owed if owed > _LEAST_WAIT else 0.0
 
     def is_full(self, now: float) -> bool:
-        """Whether nothing is owed or used."""
         return self._level + (now - self._at) * self._rate >= self._rate * _BURST_SECONDS
 
 
@@ -78,7 +73,7 @@ class Quotas:
         self._commits: OrderedDict[str, Bucket] = OrderedDict()
 
     def wait(self, principal: Principal, size: int, now: float) -> float:
-        """Count one request and its answer's bytes; return the seconds that the client must wait."""
+        """Count one request and its answer's bytes; return the seconds to wait."""
         if not self._quotas:
             return 0.0
         waits = [0.0]
@@ -88,14 +83,14 @@ class Quotas:
         return min(MOST_WAIT, max(waits))
 
     def owed(self, principal: Principal, now: float) -> tuple[float, float]:
-        """The seconds that a principal has to wait for its requests and for its bytes, on whichever connection."""
+        """Return the seconds owed for requests and for bytes."""
         if not self._quotas:
             return 0.0, 0.0
         requests, octets = (0.0 if bucket is None else bucket.owed(now) for bucket in self._buckets_for(principal, now))
         return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
     def commit_wait(self, owner: str, size: int, now: float) -> float:
-        """Count an owner's commit of this many bytes; return the seconds until it may be kept."""
+        """Count a commit of this many bytes; return the seconds to wait."""
         bucket = self._commits.get(owner)
         if bucket is None:
             while len(self._commits) >= _MOST_BUCKETS and next(iter(self._commits.values())).is_full(now):
@@ -105,7 +100,7 @@ class Quotas:
         return min(MOST_WAIT, bucket.take(size, now))
 
     def group_budget(self, principal: Principal, host: str) -> GroupBudget:
-        """What a principal may take for its groups; an anonymous one at this address."""
+        """Return the group budget of a principal, or of an anonymous client at this address."""
         owner = f"{principal} at {host}" if principal == ANONYMOUS else str(principal)
         quota = self._quota(principal)
         if quota is None:
@@ -133,7 +128,6 @@ class Quotas:
         return buckets
 
     def _forget(self, now: float) -> None:
-        """Forget the principals that were away the longest and owe nothing."""
         while len(self._buckets) > _MOST_BUCKETS:
             principal, buckets = next(iter(self._buckets.items()))
             if not all(bucket is None or bucket.is_full(now) for bucket in buckets):

@@ -1,7 +1,6 @@
-"""SCRAM (RFC 5802) as Kafka's clients speak it: the server's part of an exchange.
+"""The server's part of SCRAM (RFC 5802), as Kafka's clients use it.
 
-The server stores a salt and two keys, which check a proof but can't make one. An unknown user gets a salt too, and goes
-through the same exchange: only its end refuses.
+Unknown users get a salt too, so that only the end of the exchange refuses them.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _MALFORMED: Final = "a message of the exchange isn't SCRAM's"
 
 
 class ScramExchange:
-    """One client's exchange: its first message is answered by `challenge`, its last by `verdict`. No I/O."""
+    """One client's exchange: `challenge` answers its first message, `verdict` its last."""
 
     def __init__(self, mechanism: Mechanism, keys_of: Callable[[str], tuple[ScramKeys, bool]]) -> None:
-        """`keys_of` gives the keys of a name, and whether somebody has that name."""
+        """`keys_of` returns the keys for a name, and whether that user exists."""
         self._hash = HASHES[mechanism]
         self._keys_of = keys_of
         self._is_known = False
@@ -56,10 +55,7 @@ class ScramExchange:
         return self._signed[len(matched["bare"]) + 1 :].encode()
 
     def verdict(self, message: bytes) -> bytes:
-        """Answer the client's last message with the server's signature.
-
-        Raises AuthenticationFailed if the proof is wrong.
-        """
+        """Answer the last message with the server's signature. Raises AuthenticationFailed if the proof is wrong."""
         matched = _FINAL.fullmatch(_text(message))
         if matched is None:
             raise AuthenticationFailed(_MALFORMED)

@@ -1,4 +1,4 @@
-"""The identity of a connection: none yet, a principal, or one whose time is over."""
+"""The identity of a connection: none yet, a principal, or an expired one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOLD_SHARE: Final = 0.9
 
 
 class Shaken(Enum):
-    """What became of a handshake."""
+    """The outcome of a SaslHandshake."""
 
     BEGUN = auto()
     UNKNOWN_MECHANISM = auto()
@@ -30,7 +30,7 @@ class Shaken(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The answer to a client's message, and, once the client is known, how many seconds that holds (0: no end)."""
+    """The answer to a message. When `is_done`, the login lasts `seconds` (0: without end)."""
 
     answer: bytes
     is_done: bool = False
@@ -38,7 +38,7 @@ class Granted:
 
 
 class Session:
-    """Whose connection it is. `access` is None until that is known. Use it from one event loop."""
+    """The authentication of a connection, for one event loop. `access` is None before it."""
 
     def __init__(
         self,
@@ -48,10 +48,7 @@ class Session:
         principal: Principal | None,
         most_seconds: float = 0.0,
     ) -> None:
-        """`principal` is who is known already, if anybody. With `mechanisms`, a client has to say who it is.
-
-        After `most_seconds` it has to say so again; 0 means never.
-        """
+        """With `mechanisms`, the client must authenticate, and again after `most_seconds` (0: never)."""
         self._mechanisms = mechanisms
         self._access_of = access_of
         self._most_seconds = most_seconds
@@ -66,16 +63,14 @@ class Session:
 
     @property
     def mechanisms(self) -> Sequence[MechanismWord]:
-        """The mechanisms that a client may choose from."""
         return () if self._mechanisms is None else self._mechanisms.enabled
 
     @property
     def has_expired(self) -> bool:
-        """Whether the client has to say again who it is."""
         return self._ends_at is not None and asyncio.get_running_loop().time() >= self._ends_at
 
     def handshake(self, mechanism: str, *, is_raw: bool) -> Shaken:
-        """Begin an exchange. An authenticated client may repeat it when its time ends, with the same mechanism."""
+        """Begin an exchange. Re-authentication needs the same mechanism."""
         is_again = self.access is not None
         if self._mechanisms is None or self._exchange is not None or (is_again and (self._ends_at is None or is_raw)):
             self.is_over = self.access is None
@@ -89,15 +84,13 @@ class Session:
 
     @property
     def is_exchanging(self) -> bool:
-        """Whether an exchange has begun."""
         return self._exchange is not None
 
     def user_in(self, message: bytes) -> str | None:
-        """Who the client says it is, if the message has what could be guessed."""
         return None if self._exchange is None else self._exchange.user_in(message)
 
     async def authenticate(self, message: bytes) -> Granted:
-        """Take the next message of an exchange that has begun. AuthenticationFailed ends the session."""
+        """Handle the next message of an exchange. AuthenticationFailed ends the session."""
         assert self._exchange is not None
         try:
             step = await self._exchange.step(message)
@@ -119,10 +112,6 @@ class Session:
         return principal
 
     def _seconds(self, verified: VerifiedToken | None) -> tuple[float, float]:
-        """The lifetime that a client is sent, and the lifetime that is enforced: slightly late clients stay connected.
-
-        Both are 0 without an end.
-        """
         ends = [(self._most_seconds * _TOLD_SHARE, self._most_seconds)] if self._most_seconds else []
         if verified is not None:
             left = verified.expires - time.time()
@@ -134,10 +123,9 @@ class Session:
 
 
 class OpenDoor:
-    """Lets all clients in without authentication, as `User:ANONYMOUS`."""
+    """Admits all clients without authentication, as `User:ANONYMOUS`."""
 
     context: ssl.SSLContext | None = None
 
     def session(self, _certificate: bytes | None) -> Session:
-        """The session of a new connection."""
         return Session(mechanisms=None, access_of=lambda one: Access(one, ()), principal=ANONYMOUS)

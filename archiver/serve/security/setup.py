@@ -1,4 +1,4 @@
-"""Security from the configuration: certificates, mechanisms, rules and quotas. Mistakes fail at the start."""
+"""Security from the configuration: certificates, mechanisms, rules and quotas."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _LOADING_THREADS: Final = 3
 
 
 class Security:
-    """Who may come into a server. Use it within its event loop."""
+    """Authenticates clients of a server. Use it within its event loop."""
 
     def __init__(self, config: Config, *, is_loopback: bool) -> None:
-        """`is_loopback` says that only this machine reaches the server. ConfigError names the key of a mistake."""
+        """`is_loopback`: only this machine reaches the server. Raises ConfigError, which names the key."""
         section = config.serve
         tls, sasl = section.tls, section.sasl
         self._check(config, is_loopback=is_loopback)
@@ -75,11 +75,10 @@ class Security:
 
     @property
     def context(self) -> ssl.SSLContext | None:
-        """The TLS context for a new connection; None without TLS."""
         return self.certificates.context if self.certificates else None
 
     async def begin(self) -> None:
-        """Load users and keys, and start watching the certificates. Raises ConfigError if one can't be loaded."""
+        """Load users and keys, and start watching the certificates. Raises ConfigError if that fails."""
         if self._users is not None:
             try:
                 await self._users.begin()
@@ -97,7 +96,6 @@ class Security:
             self._looking = asyncio.get_running_loop().create_task(self._look(self.certificates))
 
     async def close(self) -> None:
-        """End the background work."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -109,7 +107,6 @@ class Security:
         self._registry.close()
 
     def session(self, certificate: bytes | None) -> Session:
-        """The session of a new connection, whose client showed this certificate, if any."""
         principal: Principal | None = ANONYMOUS
         if self._needs_certificate:
             principal = principal_of_certificate(certificate, self._name_from) if certificate else None

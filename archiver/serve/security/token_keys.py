@@ -1,6 +1,6 @@
-"""The public keys of the token issuer (JWKS, RFC 7517), from an address or a file, cached.
+"""The public keys of the token issuer (JWKS, RFC 7517), cached.
 
-A token with an unknown key causes another fetch, at a bounded rate. While the address is away, the last keys are used.
+An unknown key causes another fetch, at a bounded rate. If the URL can't be reached, the last keys are used.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TokenKeys:
         kept_seconds: float = 3600.0,
         least_seconds: float = _LEAST_SECONDS,
     ) -> None:
-        """`load` fetches them, at most every `least_seconds`, and at least every `kept_seconds` while tokens come."""
+        """`load` runs at most every `least_seconds`, and at least every `kept_seconds` while tokens arrive."""
         self._load = load
         self._kept_seconds = kept_seconds
         self._least_seconds = least_seconds
@@ -51,7 +51,7 @@ class TokenKeys:
         self._tried_at = asyncio.get_running_loop().time()
 
     async def fitting(self, kid: object, algorithm: str) -> list[Any]:
-        """The keys that may have signed a token. Raises AuthenticationFailed if there are none."""
+        """Return the keys that may have signed a token. Raises AuthenticationFailed without any."""
         age = asyncio.get_running_loop().time() - self._tried_at
         key = self._found(kid, algorithm)
         if age > self._kept_seconds or (not key and age > self._least_seconds):
@@ -64,7 +64,6 @@ class TokenKeys:
         return key
 
     async def close(self) -> None:
-        """Give up what is being loaded."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -87,7 +86,7 @@ class TokenKeys:
 
 
 def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
-    """Fetch keys from an address. Raises ServeError if that fails. Slow: call it in a worker's thread."""
+    """Fetch keys from a URL. Raises ServeError. Blocking: call it in a worker thread."""
     try:
         with requests.get(
             url, timeout=_TIMEOUT, stream=True, allow_redirects=False, verify=str(ca_file) if ca_file else True
@@ -116,7 +115,7 @@ def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
 
 
 def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
-    """The public keys of a JWKS document. Raises ServeError if there are none."""
+    """Parse a JWKS document. Raises ServeError if it has no public keys."""
     try:
         keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys if len(text) <= _MOST_BYTES else []
     except (ValueError, AttributeError, TypeError, RecursionError, jwt.PyJWTError) as error:
@@ -128,5 +127,4 @@ def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
 
 
 def config_error(error: ServeError, key: str) -> ConfigError:
-    """The same trouble as a mistake of the configuration, with its key."""
     return ConfigError(error.message, key=key, **error.context)

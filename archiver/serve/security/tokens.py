@@ -1,4 +1,4 @@
-"""OAUTHBEARER: what a client sends (RFC 7628), and tokens that are verified by the keys of who gave them."""
+"""OAUTHBEARER: the client's message (RFC 7628) and the verification of its token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BEARER: Final = re.compile(rb"bearer +(?P<token>[-_A-Za-z0-9.~+/]+=*)", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """What a client sends: its token, and whom it claims to be, if anybody."""
+    """A client's token and its claimed authorization id, which may be empty."""
 
     token: str
     authzid: str
@@ -45,7 +45,7 @@ class Bearer:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
-    """Who a token speaks of, and until when (seconds since 1970). It is taken for `grace` seconds longer."""
+    """A token's user and expiry (seconds since 1970), which has `grace` seconds of tolerance."""
 
     name: str
     expires: float
@@ -54,8 +54,6 @@ class VerifiedToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRules:
-    """What a token must be like."""
-
     issuer: str
     audiences: Sequence[str]
     algorithms: Sequence[Algorithm] = ALGORITHMS
@@ -64,14 +62,12 @@ class TokenRules:
 
 
 class Tokens:
-    """Verifies tokens. Use it from one event loop."""
-
     def __init__(self, rules: TokenRules, keys: TokenKeys) -> None:
         self._rules = rules
         self._keys = keys
 
     async def verified(self, bearer: Bearer) -> VerifiedToken:
-        """Verify a client's token. Raises AuthenticationFailed if anything about it is wrong."""
+        """Verify a client's token. Raises AuthenticationFailed if it is invalid."""
         rules = self._rules
         try:
             header = jwt.get_unverified_header(bearer.token)

@@ -1,4 +1,4 @@
-"""Segments as Parquet files. Only `archiver.storage.formats` may import this package."""
+"""Segments as Parquet files. Only `archiver.storage.formats` imports this package."""
 
 from __future__ import annotations
 
@@ -19,23 +19,20 @@ __all__ = ["ParquetFormat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFormat:
-    """The SegmentFormat of Parquet: zstd, with `compression_level` for long strings."""
+    """Parquet. zstd's `compression_level` is for long strings."""
 
     name: ClassVar[str] = FORMAT
     extension: ClassVar[str] = "parquet"
     compression_level: int = 3
 
     def start(self, spool_file: SpoolFile, layout: SegmentLayout) -> SegmentWriter:
-        """Start a file in a new file of the local spool."""
         return ParquetSegmentWriter(spool_file, layout, compression_level=self.compression_level)
 
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
-        """Open a file of the object store."""
         return ParquetSegmentReader(objects, path, reads_all=reads_all)
 
     def describe(
         self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
     ) -> DataFileInfo:
-        """Describe a finished file of the object store, without its records' times."""
         with ParquetSegmentReader(objects, path) as reader:
             return reader.describe(objects.size(path), partition_value, table_properties)

@@ -1,7 +1,4 @@
-"""Sizes the bloom filters of a file by the values of its first row group.
-
-A filter takes about ten bits for each distinct value at a rate of 1 %, rounded up to a power of two of bytes.
-"""
+"""Sizes bloom filters by the values of a file's first row group."""
 
 from __future__ import annotations
 
@@ -27,20 +24,16 @@ SMALLEST_RATE: Final = 0.0001
 
 @dataclass(frozen=True, slots=True)
 class FilterSize:
-    """A filter for this many distinct values in a row group, with this share of false positives."""
-
     values: int
     rate: float
 
     @property
     def size(self) -> int:
-        """Size in bytes (BloomFilter.md)."""
         bits = -8 * self.values / math.log(1 - self.rate ** (1 / 8))
         return int(max(_SMALLEST, 2 ** math.ceil(math.log2(bits / 8))))
 
 
 def filter_sizes(leaves: Sequence[ParquetLeaf], wanted: Mapping[int, float], first: pa.Table) -> dict[int, FilterSize]:
-    """The filters of a file that begins with these rows, by column index. `wanted` are rates by field id."""
     return {
         leaf.index: FilterSize(max(FEWEST, _distinct(leaf.values(first))), max(SMALLEST_RATE, rate))
         for leaf in leaves
@@ -57,9 +50,9 @@ def _distinct(values: pa.ChunkedArray) -> int:
 def can_have_filter(leaf: ParquetLeaf) -> bool:
     """Whether a filter on this column is useful and safe.
 
-    0.0 and -0.0 are equal and have different hashes, so a filter on floats would hide rows; so would one on 32-bit
-    numbers once their column is widened (Trino's issue 30544). DuckDB 1.5 hashes bytes as their displayed text. No
-    engine looks for elements of lists; Parquet has no filters for booleans.
+    0.0 equals -0.0 but hashes differently, and widening 32-bit numbers changes hashes (Trino's issue 30544): rows would
+    be hidden. DuckDB 1.5 hashes bytes as their displayed text. No engine searches lists; Parquet has no filters for
+    booleans.
     """
     kind = leaf.type
     refused = pa.types.is_boolean(kind) or pa.types.is_floating(kind) or pa.types.is_int32(kind)

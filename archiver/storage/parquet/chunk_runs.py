@@ -1,4 +1,4 @@
-"""Groups column chunks that are read together, so that a row group takes few requests."""
+"""Groups column chunks that are read together, to save requests."""
 
 from __future__ import annotations
 
@@ -14,18 +14,13 @@ Chunk = TypeVar("Chunk")
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[Chunk]):
-    """The bytes from `start` to `end` of a file, and the chunks in them."""
-
     start: int
     end: int
     chunks: tuple[Chunk, ...]
 
 
 def runs(chunks: Iterable[Chunk], span: Callable[[Chunk], tuple[int, int]], *, most: int) -> Iterator[Run[Chunk]]:
-    """Group nearby chunks into runs of at most `most` bytes, in the order of the file. A larger chunk is alone.
-
-    `span` returns the start and end of a chunk.
-    """
+    """Group nearby chunks into runs of at most `most` bytes, or one larger chunk."""
     start = end = 0
     run: list[Chunk] = []
     for first, last, chunk in sorted(((*span(item), item) for item in chunks), key=lambda placed: placed[:2]):

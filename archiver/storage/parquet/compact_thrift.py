@@ -1,6 +1,6 @@
-"""Structs of Thrift's compact protocol: `thrift_reader` reads them, `packed` writes them.
+"""Thrift's compact protocol: `thrift_reader` reads structs, `packed` writes them.
 
-A field is found by id and kind together, because readers skip a field of another kind than expected.
+Fields are keyed by id and kind, as readers skip fields of an unexpected kind.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ Fields: TypeAlias = dict[Field, Any]
 """A struct. Values are numbers, booleans, memoryviews, structs, and pairs of a list's kind and values."""
 
 
-class ThriftError(Exception):
-    """Bytes aren't what was expected."""
+class ThriftError(Exception): ...
 
 
 def number(fields: Fields, field: Field) -> int:
-    """Return a required number. Raises ThriftError if it is missing."""
+    """Raise ThriftError if the field is missing."""
     value = fields.get(field)
     if type(value) is not int:
         raise ThriftError
@@ -39,7 +38,7 @@ def number(fields: Fields, field: Field) -> int:
 
 
 def struct(fields: Fields, field: Field) -> Fields:
-    """Return a required struct. Raises ThriftError if it is missing."""
+    """Raise ThriftError if the field is missing."""
     value: Fields | None = fields.get(field)
     if value is None:
         raise ThriftError
@@ -47,7 +46,7 @@ def struct(fields: Fields, field: Field) -> Fields:
 
 
 def listed(fields: Fields, field: Field, kind: int) -> Sequence[Any]:
-    """Return the values of a list of this kind; empty if there is no list. Raises ThriftError for another kind."""
+    """Empty if missing. Raises ThriftError for another kind."""
     typed_list: tuple[int, Sequence[Any]] | None = fields.get(field)
     if typed_list is None:
         return []
@@ -58,7 +57,6 @@ def listed(fields: Fields, field: Field, kind: int) -> Sequence[Any]:
 
 
 def packed(fields: Fields) -> bytes:
-    """Write a struct. Structs in it may already be bytes."""
     out = bytearray()
     _pack_struct(out, fields)
     return bytes(out)

@@ -1,7 +1,6 @@
-"""Chooses the encoding of each column of a file by the first rows.
+"""Chooses each column's encoding by a file's first rows.
 
-Columns with repeated values get a dictionary, other numbers differences, and short strings may leave out shared
-prefixes. Only encodings that every engine in docs/engines.md reads are used.
+Uses only encodings that every engine in docs/engines.md reads.
 """
 
 from __future__ import annotations
@@ -44,10 +43,9 @@ is faster.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """The encoding of each column, by its position in the file.
+    """Encodings by column index.
 
-    `long` are columns of long strings, which still compress well; `constant` are columns of numbers with at most one
-    value.
+    `long` columns have long strings, which still compress well; `constant` ones are numbers with at most one value.
     """
 
     chosen: Mapping[int, Encoding]
@@ -56,9 +54,9 @@ class Encodings:
 
 
 def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch, *, is_plain: bool = False) -> Encodings:
-    """Choose by the first `rows` of a file. If there are too few, nearly all columns get a dictionary.
+    """Choose by a file's first `rows`. Too few mean dictionaries nearly everywhere.
 
-    With `is_plain` only dictionaries and plain values are chosen: some readers know no other encodings.
+    `is_plain` allows only dictionaries and plain values, for readers that know only these.
     """
     chosen: dict[int, Encoding] = {}
     long: set[int] = set()
@@ -93,7 +91,6 @@ def _choice_of_distinct(leaf: ParquetLeaf, values: pa.Array) -> Encoding:
 
 
 def _repeat(values: pa.Array) -> bool:
-    """Whether values repeat, or are too few to judge. The first ones often suffice."""
     if len(values) < ENOUGH:
         return True
     sample = values.slice(0, SAMPLE).drop_null()

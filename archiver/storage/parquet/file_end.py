@@ -1,7 +1,6 @@
-"""The end of a Parquet file: its footer, preceded by a checksum that the archiver's writer adds.
+"""A Parquet file's footer, preceded by the archiver's checksum of it.
 
-Parquet has no checksums of footers, and a flipped bit there may hide rows or end the process. Other software ignores
-the checksum, and files that it rewrote have none.
+Parquet itself has none, and a flipped bit may hide rows or end the process. Files of other writers have none either.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ _MARK: Final = b"\xa5ArchCRC"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """The last bytes of a file: `data`, which begin at `start`. The footer begins at `footer_start`.
-
-    `footer_start` is None if the file is too short for a footer of the stated size.
-    """
+    """`footer_start` is None if the file is too short for its stated footer."""
 
     data: bytes
     start: int
@@ -39,7 +35,7 @@ class FileEnd:
 
     @classmethod
     def read(cls, stream: Stream) -> Self:
-        """Read at least the footer, and a file of at most `TAIL` bytes whole. Raises what `read_exactly` raises."""
+        """Read at least the footer, or a file of at most `TAIL` bytes whole. Raises as `read_exactly`."""
         size = stream.seek(0, os.SEEK_END)
         start = max(0, size - TAIL)
         data = read_exactly(stream, start, size)
@@ -56,22 +52,18 @@ class FileEnd:
 
     @classmethod
     def of_footer(cls, footer: bytes) -> Self:
-        """The end of a file with this footer and an unknown start."""
         return cls(data=footer + _LENGTH.pack(len(footer)) + MAGIC, start=0, footer_start=0)
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is the whole file."""
         return self.start == 0
 
     @property
     def footer(self) -> memoryview:
-        """The footer alone. Empty if there is none."""
         return self._covered[:-_ENDING]
 
     @property
     def with_checksum(self) -> bytes:
-        """The bytes from `footer_start` to the end, with a checksum of the footer."""
         covered = self._covered
         return _CHECKSUM.pack(zlib.crc32(covered), _MARK) + covered
 

@@ -1,4 +1,4 @@
-"""The column chunks in a footer, read from its bytes: checks of pages don't rely on pyarrow's parser."""
+"""The column chunks of a footer, parsed without pyarrow."""
 
 from __future__ import annotations
 
@@ -48,10 +48,7 @@ _REPETITION_LEVELS, _DEFINITION_LEVELS = (2, LIST), (3, LIST)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column chunk by the footer. `rows` are the rows of its row group.
-
-    The levels are histograms; they are empty if the footer has none.
-    """
+    """Levels are histograms, empty if the footer has none."""
 
     rows: int
     physical_type: str
@@ -67,7 +64,7 @@ class ColumnChunk:
 
     @classmethod
     def parse(cls, rows: int, column: Fields) -> Self:
-        """Parse a chunk. Raises ThriftError if something is missing."""
+        """Raise ThriftError if something is missing."""
         metadata: Fields = struct(column, _METADATA)
         sizes: Fields = metadata.get(_SIZE_STATISTICS, {})
         kind, start = number(metadata, _TYPE), number(metadata, _DATA_PAGE)
@@ -87,7 +84,6 @@ class ColumnChunk:
         )
 
     def is_of(self, column: pq.ColumnSchema) -> bool:
-        """Whether the chunk certainly has the type and the levels that the schema gives its column."""
         nesting = column.max_repetition_level
         return (
             not self.is_encrypted
@@ -99,10 +95,8 @@ class ColumnChunk:
 
 
 class FooterChunks:
-    """The column chunks of a file."""
-
     def __init__(self, end: FileEnd) -> None:
-        """Raises ThriftError if the footer can't be read."""
+        """Raise ThriftError if the footer can't be read."""
         self.pages_end = end.footer_start or 0
         """No page ends after this position."""
         fields, _ = read_struct(end.footer)
@@ -110,7 +104,7 @@ class FooterChunks:
         self._columns: dict[int, tuple[int, Sequence[Fields]]] = {}
 
     def column(self, group: int, index: int) -> ColumnChunk:
-        """Return a chunk by the numbers of its row group and column. Raises ThriftError if the footer has none."""
+        """Raise ThriftError if the footer has no such chunk."""
         try:
             if group not in self._columns:
                 fields: Fields = self._groups[group]
@@ -122,7 +116,6 @@ class FooterChunks:
 
 
 def _tell(levels: Sequence[int], highest: int, values: int) -> bool:
-    """Whether a histogram proves that levels reach `highest`, and doesn't contradict the number of values."""
     if not levels:
         return highest == 0
     return len(levels) == highest + 1 and sum(levels) == values

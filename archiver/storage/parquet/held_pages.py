@@ -1,7 +1,6 @@
-"""The pages of a row group, fetched before any of its rows is decoded, and counted by their headers.
+"""The pages of a row group, fetched and counted before any row is decoded.
 
-No checksum covers a page's header. pyarrow skips a page of unknown type, which would shift the values of all later
-rows.
+No checksum covers page headers, and pyarrow skips pages of unknown type, shifting all later values.
 """
 
 from __future__ import annotations
@@ -39,15 +38,12 @@ _DATA: Final = {0: (5, STRUCT), 3: (8, STRUCT)}
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpan:
-    """The position of a column chunk's pages in the file, and their number of values by the footer."""
-
     start: int
     end: int
     values: int
 
     @classmethod
     def of_chunk(cls, chunk: pq.ColumnChunkMetaData) -> Self:
-        """The pages of a chunk that pyarrow reads."""
         start: int = chunk.data_page_offset
         dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
         if dictionary:
@@ -55,7 +51,7 @@ class ChunkSpan:
         return cls(start, start + chunk.total_compressed_size, chunk.num_values)
 
     def counted(self, pages: memoryview) -> int | None:
-        """The number of values that pyarrow finds in these bytes of the chunk. None if a header is invalid."""
+        """Count values as pyarrow does. None if a header is invalid."""
         count = at = 0
         try:
             while count < self.values and at < len(pages):
@@ -72,9 +68,9 @@ class ChunkSpan:
 
 
 class HeldPages:
-    """A file for pyarrow to read: fetched pages come from memory, the rest from `stream`.
+    """A file for pyarrow: fetched pages from memory, the rest from `stream`.
 
-    Each thread has its own position, because pyarrow seeks and reads in two calls.
+    Positions are per thread, as pyarrow seeks and reads in two calls.
     """
 
     closed: Final = False
@@ -88,7 +84,7 @@ class HeldPages:
 
     @contextmanager
     def holding(self, spans: Iterable[ChunkSpan]) -> Iterator[None]:
-        """Fetch these chunks in few requests and keep them inside the block. Raises what `read_exactly` raises."""
+        """Keep these chunks inside the block, in few requests. Raises as `read_exactly`."""
         mine = self._fetched(list(runs(spans, _span, most=_RUN_BYTES)))
         self._held += mine
         try:
@@ -97,25 +93,19 @@ class HeldPages:
             self._held = tuple(chunk for chunk in self._held if not any(chunk is fetched for fetched in mine))
 
     def chunk(self, span: ChunkSpan) -> memoryview:
-        """The bytes of a chunk."""
         self.seek(span.start)
         return memoryview(self.read_buffer(span.end - span.start)).cast("B")
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position and return it."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size}[whence]
         self._place.at = base + offset
         return base + offset
 
     def tell(self) -> int:
-        """The position."""
         return int(getattr(self._place, "at", 0))
 
     def read_buffer(self, size: int) -> pa.Buffer:
-        """Read at most `size` bytes, without a copy if they are in memory.
-
-        Raises ConnectionError for a short answer.
-        """
+        """Avoid a copy if in memory. Raises ConnectionError if bytes are missing."""
         at = self.tell()
         for start, buffer in self._held:
             if start <= at and at + size <= start + buffer.size:
@@ -130,7 +120,6 @@ class HeldPages:
         return piece
 
     def read(self, size: int) -> pa.Buffer:
-        """Read as `read_buffer` does."""
         return self.read_buffer(size)
 
     def _fetched(self, places: list[Run[ChunkSpan]]) -> tuple[_Held, ...]:
@@ -149,11 +138,9 @@ class HeldPages:
         return pa.py_buffer(self._stream.read(size))
 
     def readable(self) -> bool:
-        """Whether it can be read: always."""
         return True
 
-    def close(self) -> None:
-        """Do nothing: the opener closes the stream."""
+    def close(self) -> None: ...
 
 
 def _span(chunk: ChunkSpan) -> tuple[int, int]:

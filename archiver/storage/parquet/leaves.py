@@ -1,7 +1,4 @@
-"""The leaf columns of an Arrow schema, with their names in Parquet and in Iceberg.
-
-The two name nested columns differently, but agree on the field id.
-"""
+"""The leaf columns of an Arrow schema, by Parquet's and Iceberg's names."""
 
 from __future__ import annotations
 
@@ -27,11 +24,10 @@ megabytes.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetLeaf:
-    """One primitive column: its position in the file, and its names.
+    """`path` is Parquet's name (`headers.list.element.key`), `name` Iceberg's (`headers.element.key`).
 
-    `path` is the name in the file (`headers.list.element.key`), `parts` are its components; `name` is Iceberg's
-    (`headers.element.key`). `is_repeated`: a list or map lies above it. `field_id` is None only in files of other
-    writers. `steps` are the positions of the structs above it.
+    `is_repeated`: below a list or map. `field_id` is None only in files of other writers. `steps` are the positions of
+    the structs above it.
     """
 
     index: int
@@ -44,21 +40,17 @@ class ParquetLeaf:
     steps: tuple[int, ...]
 
     def values(self, rows: pa.Table) -> pa.ChunkedArray:
-        """The column's values in `rows`, null if a struct above is null. Only for columns that aren't repeated."""
+        """Null below a null struct. Not for repeated columns."""
         column = rows.column(self.steps[0])
         return pc.struct_field(column, self.steps[1:]) if self.steps[1:] else column
 
 
 def leaves_of(schema: pa.Schema) -> tuple[ParquetLeaf, ...]:
-    """List the leaf columns of `schema` in the order of the file."""
     return _leaves(_nodes(schema))
 
 
 def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[ParquetLeaf, ...], Paths]:
-    """List the leaf columns, and map each field's id, groups included, to the names in its path in the file.
-
-    Both are shared by all files with these columns.
-    """
+    """Return the leaves, and each field's path in the file by id, groups included."""
     return _leaves_and_paths(Exact.of_schema(schema))
 
 

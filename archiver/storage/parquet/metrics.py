@@ -1,6 +1,6 @@
-"""Computes the column metrics of Iceberg's manifests from a Parquet footer.
+"""Computes Iceberg's column metrics from a Parquet footer, by the table's modes (`write.metadata.metrics.*`).
 
-The table sets the modes (`write.metadata.metrics.*`). If a row group has no bound for a column, the file has none.
+A bound that a row group lacks is left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PACKED = {"INT32": "<i", "INT64": "<q", "FLOAT": "<f", "DOUBLE": "<d", "BOOLEAN
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """What is kept about a column: counts, and bounds cut to this many characters or bytes (None: whole)."""
+    """`length` cuts bounds to this many characters or bytes. None: whole."""
 
     counts: bool
     bounds: bool
@@ -46,7 +46,7 @@ class MetricsMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMetrics:
-    """The maps of a manifest entry, by field id. Bounds are in Iceberg's single-value serialization."""
+    """Maps by field id. Bounds are in Iceberg's single-value serialization."""
 
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
@@ -58,7 +58,7 @@ class ColumnMetrics:
 
 @lru_cache(maxsize=64)
 def metrics_mode(text: str) -> MetricsMode:
-    """Parse a mode: none, counts, full, truncate(n). Raises StorageError for anything else."""
+    """Parse none, counts, full or truncate(n). Raises StorageError for other texts."""
     mode = text.strip().lower()
     if mode == "none":
         return MetricsMode(counts=False, bounds=False)
@@ -72,7 +72,6 @@ def metrics_mode(text: str) -> MetricsMode:
 
 
 def metrics_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
-    """Find the mode of every column, by field id."""
     default = properties.get(DEFAULT_MODE, "truncate(16)")
     return {
         leaf.field_id: metrics_mode(properties.get(COLUMN_MODE + leaf.name, default))
@@ -96,7 +95,6 @@ _ALWAYS_COUNTED = frozenset(
 
 
 def measured_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str]) -> dict[int, MetricsMode]:
-    """Find the modes of an archived file."""
     modes = metrics_modes(leaves, properties) | ALWAYS_MEASURED
     for leaf in leaves:
         if leaf.name in _ALWAYS_COUNTED and leaf.field_id is not None and not modes[leaf.field_id].counts:
@@ -105,7 +103,7 @@ def measured_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str
 
 
 def nan_counts(leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
-    """Count the NaNs of each measured, unrepeated column of floats, which Parquet's footers lack."""
+    """Count NaNs by field id, which Parquet's footers lack."""
     return Counter(
         {
             leaf.field_id: pc.sum(pc.is_nan(leaf.values(rows)), min_count=0).as_py()
@@ -119,9 +117,9 @@ def nan_counts(leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode]
 def column_metrics(
     footer: pq.FileMetaData, leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
-    """Add up the metrics of all row groups of a finished file.
+    """Add up the metrics of all row groups.
 
-    Bounds are never NaN. A lower bound of zero is -0.0 and an upper one 0.0, whatever the footer says.
+    Bounds are never NaN. A lower bound of zero is -0.0, an upper one 0.0.
     """
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     sizes: dict[int, int] = {}
@@ -176,7 +174,6 @@ def _bounds(
 
 
 def _extremes(leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
-    """The lowest and the highest value. None if there is none, or if a row group lacks them."""
     bounds: list[tuple[Any, Any]] = []
     for chunk in chunks:
         one = chunk.statistics
@@ -191,18 +188,17 @@ def _extremes(leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[
 
 
 def _comparable(kind: pa.DataType, raw: Any) -> Any:
-    """Turn a bound into a value that compares as the column does. Bytes of negative decimals don't."""
     return int.from_bytes(raw, "big", signed=True) if pa.types.is_decimal(kind) and isinstance(raw, bytes) else raw
 
 
 def _unscaled(number: int) -> bytes:
-    """Serialize a decimal as Iceberg does: its unscaled value, big-endian, in as few bytes as possible."""
+    """Serialize a decimal as Iceberg does: unscaled, big-endian, minimal."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tuple[bytes, bytes | None]:
-    """Shorten bounds to `length` characters or bytes. The upper bound is None if no short one is high enough."""
+    """Cut bounds to `length` characters or bytes. The upper one is None if no short one is high enough."""
     if length is None:
         return low, high
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -212,7 +208,7 @@ def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tupl
 
 
 def _text_above(prefix: str) -> bytes | None:
-    """Return the shortest text greater than all texts that begin with `prefix`, without surrogates."""
+    """Return the shortest text above all texts with this prefix."""
     kept = prefix.rstrip(chr(sys.maxunicode))
     if not kept:
         return None

@@ -1,6 +1,6 @@
-"""Checks by checksums, without decoding, whether the pages of a column are as written.
+"""Checks by checksums, without decoding, whether pages are as written.
 
-Checksums don't cover page headers, so these are compared with the footer. In doubt the column has to be decoded.
+Checksums don't cover page headers, so these are compared with the footer. Columns in doubt must be decoded.
 """
 
 from __future__ import annotations
@@ -38,17 +38,13 @@ _WIDTHS: Final = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 
 
-class _Doubtful(Exception):
-    """The column has to be decoded."""
+class _Doubtful(Exception): ...
 
 
 def doubtful(
     stream: InputStream, leaves: Iterable[ParquetLeaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
 ) -> Iterator[ParquetLeaf]:
-    """Read the pages of these columns of a row group. Return the columns that have to be decoded.
-
-    Raises what `read_exactly` raises.
-    """
+    """Read these columns' pages. Yield the columns that must be decoded. Raises as `read_exactly`."""
     chunks_of_leaves: list[tuple[ParquetLeaf, ColumnChunk]] = []
     for leaf in leaves:
         chunk = _chunk(chunks, group, leaf)
@@ -65,7 +61,6 @@ def doubtful(
 
 
 def _chunk(chunks: FooterChunks, group: int, leaf: ParquetLeaf) -> ColumnChunk | None:
-    """The column's chunk. None if the footer describes none that lies in the file."""
     try:
         candidate = chunks.column(group, leaf.index)
     except ThriftError:
@@ -75,7 +70,6 @@ def _chunk(chunks: FooterChunks, group: int, leaf: ParquetLeaf) -> ColumnChunk |
 
 
 def are_as_written(pages: memoryview, chunk: ColumnChunk, column: pq.ColumnSchema) -> bool:
-    """Whether `pages`, the bytes of a column chunk, are certainly as written. `column` is the file's schema."""
     try:
         return _Chunk(pages, chunk).is_as_written(column)
     except (_Doubtful, ThriftError, IndexError):
@@ -125,7 +119,6 @@ class _Chunk:
         return at + size
 
     def _check_packing(self, page: memoryview, unpacked: int) -> None:
-        """Raise _Doubtful unless the page has the footer's compression and the stated size unpacked."""
         is_right = len(page) == unpacked if self._codec == _UNCOMPRESSED else _zstd_size(page) == unpacked
         if self._codec not in (_UNCOMPRESSED, _ZSTD) or not is_right:
             raise _Doubtful
@@ -137,7 +130,7 @@ class _Chunk:
         self._encodings.add(number(header, _ENCODING))
 
     def _add_dictionary(self, header: Fields, unpacked: int) -> None:
-        # Of texts, only decoding tells how many there are, unless there are none.
+        # Texts can only be counted by decoding them, unless there are none.
         values = number(header, _VALUES)
         is_sure = values == unpacked == 0 if self._width is None else values * self._width == unpacked
         if not is_sure:
@@ -147,10 +140,6 @@ class _Chunk:
         self._has_dictionary = True
 
     def _is_encoding_sure(self) -> bool:
-        """Whether the pages have the only encoding that is possible.
-
-        The footer names all encodings of a chunk and of its dictionary, so it can't decide between several.
-        """
         if len(self._encodings) != 1:
             return False
         (encoding,) = self._encodings
@@ -160,12 +149,11 @@ class _Chunk:
 
 
 def _zstd_size(frame: memoryview) -> int:
-    """The unpacked size in the header of a zstd frame; -1 if there is none."""
     if bytes(frame[:4]) != _ZSTD_MAGIC:
         return -1
     described = frame[4]
     is_single, flag = described >> 5 & 1, described >> 6
-    if described & 0b1011 or not (flag or is_single):  # reserved, or with a dictionary of its own
+    if described & 0b1011 or not (flag or is_single):  # reserved, or with a separate dictionary
         return -1
     at, width = 5 + (not is_single), 1 << flag
     return int.from_bytes(frame[at : at + width], "little") + (256 if flag == 1 else 0)

@@ -1,7 +1,4 @@
-"""Reads Parquet files of archived rows, also files that other engines have rewritten.
-
-Columns are found by field id, never by name or position.
-"""
+"""Reads Parquet files of archived rows, also rewritten by other engines. Columns are found by field id."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ AT_ONCE_BYTES = 8 << 20
 
 
 class ParquetSegmentReader:
-    """The SegmentReader of Parquet. ParquetFormat makes it."""
-
     def __init__(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> None:
         self._path = path
         self._objects = objects
@@ -70,23 +65,19 @@ class ParquetSegmentReader:
 
     @property
     def metadata(self) -> SegmentMetadata:
-        """The metadata in the file's footer."""
         return self._metadata
 
     @property
     def stored(self) -> ListedObject:
-        """The object's size and time of change when it was opened."""
         if self._stored is None:
             self._stored = self._objects.opened(self._path, self._stream)
         return self._stored
 
     @property
     def schema(self) -> pa.Schema:
-        """The file's columns, with field ids in their metadata."""
         return self._schema
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The row groups that may hold these rows. All if `rows` is None."""
         return self._groups.blocks(rows)
 
     def read(
@@ -98,9 +89,9 @@ class ParquetSegmentReader:
         in_dictionaries: bool = False,
         is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows of one row group, in batches of about 16 MiB.
+        """Read one row group in batches of about 16 MiB.
 
-        If the credentials expire, the file is opened again with new ones and reading continues at the next row.
+        If the credentials expire, the file is reopened and reading continues at the next row.
         """
         columns = None
         if without:
@@ -113,7 +104,7 @@ class ParquetSegmentReader:
         options: dict[str, Any] = {
             "batch_size": max(1, min(most, BATCH_BYTES * block.rows // max(1, block.size_bytes))),
             "columns": columns,
-            # Threads cost more than they gain where a column is a few pages in memory.
+            # Threads cost more than they gain if a column is a few pages in memory.
             "use_threads": not (is_stream or self._is_in_memory),
         }
         leaves = [leaf for leaf in self._below(field_ids) if leaf.field_id not in without]
@@ -139,10 +130,6 @@ class ParquetSegmentReader:
     def _batches(
         self, block: Block, leaves: list[ParquetLeaf], options: Mapping[str, Any], *, in_dictionaries: bool
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of a row group in batches, after the values of all pages were counted.
-
-        `options` go to pyarrow's `iter_batches`, for the columns `leaves`.
-        """
         spans = self._groups.spans(block.index, leaves)
         pages, rows = self._pages(), 0
         with nullcontext() if self._is_in_memory else pages.holding(span for _, span in spans):
@@ -168,7 +155,7 @@ class ParquetSegmentReader:
             )
 
     def _check_rows(self, block: Block, found: int) -> None:
-        """Raise BadSegment if rows are missing: pyarrow may skip a page whose header is damaged."""
+        """Raise BadSegment if rows are missing: pyarrow may skip damaged pages."""
         if found != block.rows:
             raise BadSegment(
                 "a row group gave other rows than the file's footer says: pages of it were damaged. Restore the file"
@@ -180,7 +167,6 @@ class ParquetSegmentReader:
             )
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Columns at or below these ids that are null in all rows of the row group, and that `read` can skip."""
         if not self._has_checksum:
             return frozenset()
         return null_leaves(self._below(field_ids), self._footer.row_group(block.index).column)
@@ -188,13 +174,12 @@ class ParquetSegmentReader:
     def to_decode(
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
-        """The needed columns, and those whose pages must be decoded to know whether they are as written."""
         indexes = {leaf.index for leaf in self._below(needed) if leaf.field_id not in without}
         others = [leaf for leaf in self._leaves if leaf.index not in indexes]
         try:
             left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
         except (pa.ArrowException, OSError, ValueError, IndexError, ThriftError, StorageError):
-            return None  # decoding tells what is wrong, or gets new credentials
+            return None  # decoding reports what is wrong, or gets new credentials
         doubted = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}
         is_named = len(doubted) == len(left) and all(
             self._paths[identifier] == path for identifier, path in doubted.items()
@@ -202,20 +187,17 @@ class ParquetSegmentReader:
         return (needed - without) | doubted.keys() if is_named else None
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
-        """The number of non-null values of these columns in the row group, by its statistics."""
         return self._groups.set_counts(block.index, field_ids)
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The bounds of a column's values in the row group, by its statistics."""
         return self._groups.value_bounds(block.index, field_id)
 
     def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
-        """Describe the file as a data file of a table."""
         leaves, groups = self._leaves, range(self._footer.num_row_groups)
         for group in groups:
             for leaf in leaves:
                 self._groups.chunk(group, leaf.index)
-        with self._errors():  # also where bounds of texts aren't text
+        with self._errors():  # also if bounds of texts aren't text
             metrics = column_metrics(self._footer, leaves, measured_modes(leaves, table_properties))
         raw = next((leaf for leaf in leaves if leaf.name == RAW_VALUE), None)
         chunks = [] if raw is None else [self._groups.chunk(group, raw.index) for group in groups]
@@ -243,10 +225,6 @@ class ParquetSegmentReader:
         return [leaf for leaf in self._leaves if _is_within(leaf.parts, paths)]
 
     def _file(self, *, in_dictionaries: bool, is_held: bool = False) -> pq.ParquetFile:
-        """The file, opened at the first read, with texts in small dictionaries if requested.
-
-        If `is_held`, pyarrow takes its pages from memory.
-        """
         key = in_dictionaries, is_held
         if key not in self._files:
             paths = dictionary_leaves(self._leaves, self._footer) if in_dictionaries and self._has_checksum else []
@@ -291,14 +269,12 @@ class ParquetSegmentReader:
         )
 
     def _open_again(self, failure: StorageError) -> None:
-        """Open the file with renewed credentials. Raises `failure` if there are none."""
         self._objects.renew(failure, self._used)
         self._used = self._objects.current
         self._stream, self._is_in_memory = self._objects.open(self._path), False
         self._files, self._held = {}, None
 
     def close(self) -> None:
-        """Close the file, and release its bytes, as the reader may be kept."""
         files, self._files = self._files, {}
         for file in files.values():
             file.close(force=True)

@@ -1,4 +1,4 @@
-"""The row groups in a file's footer: the position of their pages, and which rows they may hold.
+"""The row groups in a footer.
 
 Chunks of a footer without a checksum are checked first, as pyarrow can end the process at a bad one.
 """
@@ -44,10 +44,7 @@ _BOUNDED: Final = frozenset(
 
 
 class RowGroups:
-    """The row groups of the file at `path`, whose pages end before `pages_end`.
-
-    `askable` marks the column chunks that pyarrow can read safely. None means all.
-    """
+    """`askable` marks column chunks that are safe for pyarrow. None means all."""
 
     def __init__(
         self,
@@ -64,7 +61,6 @@ class RowGroups:
         self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves if leaf.field_id is not None}
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """The row groups that may hold these rows. All if `rows` is None."""
         blocks = []
         first_row = 0
         for index in range(self._footer.num_row_groups):
@@ -75,10 +71,7 @@ class RowGroups:
         return tuple(blocks)
 
     def spans(self, index: int, leaves: Sequence[ParquetLeaf]) -> list[tuple[ParquetLeaf, ChunkSpan]]:
-        """The pages of columns in a row group, without chunks that pyarrow can't read.
-
-        Raises BadSegment if their positions are impossible.
-        """
+        """Leave out chunks that pyarrow can't read. Raises BadSegment for impossible positions."""
         group, spans = self._footer.row_group(index), []
         for leaf in leaves:
             if not self._may_ask(index, leaf.index):
@@ -90,7 +83,6 @@ class RowGroups:
         return spans
 
     def set_counts(self, index: int, field_ids: frozenset[int]) -> dict[int, int]:
-        """The number of non-null values of these columns in a row group, by its statistics."""
         counts = {}
         for identifier in field_ids & self._leaf_index.keys():
             count = set_values(self.chunk(index, self._leaf_index[identifier]))
@@ -99,7 +91,6 @@ class RowGroups:
         return counts
 
     def value_bounds(self, index: int, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The bounds of a column of whole numbers, texts or bytes in a row group, by its statistics."""
         statistics = self._statistics(index, field_id)
         if statistics is None or not statistics.has_min_max:
             return None
@@ -107,7 +98,7 @@ class RowGroups:
         return (statistics.min_raw, statistics.max_raw) if kind in _BOUNDED else None
 
     def chunk(self, group: int, column: int) -> pq.ColumnChunkMetaData:
-        """The footer's description of a column chunk. Raises BadSegment if it contradicts itself."""
+        """Raise BadSegment if the footer contradicts itself."""
         if not self._may_ask(group, column):
             path = next((leaf.path for leaf in self._leaves if leaf.index == column), "")
             raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=path, row_group=group)
@@ -166,11 +157,11 @@ class RowGroups:
 
 
 def askable_of(footer: memoryview, parsed: pq.FileMetaData, path: str) -> bytes:
-    """Mark the column chunks that pyarrow can read, if the footer has no checksum.
+    """Mark the chunks that pyarrow can read, if the footer has no checksum.
 
     Raises BadSegment if there are none.
     """
-    from archiver.storage.parquet.footer_check import askable_chunks  # most processes read files of ours only
+    from archiver.storage.parquet.footer_check import askable_chunks  # most processes read only the archiver's files
 
     with suppress(ThriftError):
         askable = askable_chunks(footer)
@@ -180,7 +171,6 @@ def askable_of(footer: memoryview, parsed: pq.FileMetaData, path: str) -> bytes:
 
 
 def set_values(chunk: pq.ColumnChunkMetaData) -> int | None:
-    """The number of non-null values. None if the footer doesn't say."""
     if not chunk.is_stats_set or not chunk.statistics.has_null_count:
         return None
     return int(chunk.num_values - chunk.statistics.null_count)

@@ -1,7 +1,4 @@
-"""Parts of an archived file that need no decoding: columns without values, and texts of small dictionaries.
-
-Both are taken from the footer, which therefore needs a checksum.
-"""
+"""Columns that need no decoding, by a checksummed footer."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ _OURS: Final = "__"
 
 
 def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
-    """The ids of columns that are null in all rows of a row group, and that can be left out.
+    """Return the ids of null columns that can be left out.
 
-    Every struct and list keeps a column that shows when it is null and how long it is. Keys and values of maps, and
-    elements of lists, stay.
+    Every struct and list keeps a column that shows its nulls and lengths. Keys and values of maps, and elements of
+    lists, stay.
     """
     without = [leaf for leaf in leaves if _is_member(leaf) and _is_null(chunk(leaf.index))]
     left_out = {leaf.index for leaf in without}
@@ -40,7 +37,7 @@ def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.Colum
 
 
 def dictionary_leaves(leaves: Iterable[ParquetLeaf], footer: pq.FileMetaData) -> list[str]:
-    """The paths of texts below `val` that can stay in dictionaries: a small one in each row group."""
+    """Return the paths of texts below `val` with a small dictionary in each row group."""
     return [
         leaf.path
         for leaf in leaves

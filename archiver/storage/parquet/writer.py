@@ -1,7 +1,6 @@
-"""Writes one Parquet file of archived rows to the local spool, row group by row group.
+"""Writes one Parquet file of archived rows to the local spool.
 
-A row group ends at 128 Ki rows, or at about 64 MiB encoded. Memory holds one, which is up to four times as large in
-Arrow.
+A row group ends at 128 Ki rows or about 64 MiB encoded. Memory holds one, up to four times as large in Arrow.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ PARTITION = f"{names.KAFKA}.{names.PARTITION}"
 
 
 class ParquetSegmentWriter:
-    """The SegmentWriter of Parquet. ParquetFormat makes it."""
-
     def __init__(self, spool_file: SpoolFile, layout: SegmentLayout, *, compression_level: int) -> None:
         self._file = spool_file
         self._layout = layout
@@ -68,19 +65,16 @@ class ParquetSegmentWriter:
 
     @property
     def rows(self) -> int:
-        """Rows received."""
         return self._totals.rows
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the file. Buffered rows are estimated by the ratio of earlier row groups."""
         written = self._writer.size if self._writer else 0
         ratio = written / self._flushed_bytes if self._flushed_bytes else EXPECTED_RATIO
         self._size = max(self._size, written + int(self._gathered_bytes * ratio))
         return self._size
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Full row groups are written at once. Raises StorageError."""
         if rows.schema != self._layout.schema:
             raise StorageError("rows don't have the columns that the file was started with", file=str(self._file))
         for start in range(0, rows.num_rows, GROUP_ROWS):
@@ -99,7 +93,6 @@ class ParquetSegmentWriter:
         partition: PartitionTuple | None = None,
         largest_record: int | None = None,
     ) -> DataFileInfo:
-        """Write the footer and describe the file. Raises StorageError if the spool refuses the bytes."""
         try:
             self._flush()
             writer = self._writer or self._begin(self._layout.schema.empty_table())
@@ -135,7 +128,6 @@ class ParquetSegmentWriter:
         )
 
     def abort(self) -> None:
-        """Drop the unfinished file."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -154,7 +146,6 @@ class ParquetSegmentWriter:
         self._gathered_bytes += size
 
     def _merge_small(self) -> None:
-        """Join batches of few rows: an array takes some hundred bytes whatever it holds, and there may be thousands."""
         while len(self._gathered) > 1:
             *_, one, other = self._gathered
             if one.num_rows > other.num_rows or other.num_rows >= SMALL_ROWS:
@@ -190,7 +181,6 @@ class ParquetSegmentWriter:
 
 
 def fixed_row_bytes(leaves: tuple[ParquetLeaf, ...]) -> float:
-    """Bytes of a row in Arrow that don't depend on its values: numbers, and offsets of variable-width values."""
     return sum(_width(leaf.type) for leaf in leaves if not leaf.is_repeated)
 
 
@@ -209,10 +199,10 @@ def column_plans(
     counted: frozenset[int] = frozenset(),
     filters: Mapping[int, FilterSize] = MappingProxyType({}),
 ) -> tuple[ColumnPlan, ...]:
-    """Plan how these columns are written.
+    """Plan how columns are written.
 
-    The compression level is for long strings (measured). Columns inside lists and maps get statistics only if their ids
-    are in `counted`, and in `__unrecognized__`, which is mostly null: no engine prunes by them.
+    The compression level is for long strings (measured). Repeated columns and `__unrecognized__` get statistics only if
+    `counted`: no engine prunes by them.
     """
     return tuple(
         ColumnPlan(
@@ -233,7 +223,7 @@ def _level(place: int, encodings: Encodings, most: int) -> int | None:
 
 
 def _halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """Slice `rows` into parts of at most `limit` bytes of Arrow data, or of one row."""
+    """Slice into parts of at most `limit` bytes, or one row."""
     if rows.nbytes <= limit or rows.num_rows <= 1:
         yield rows
         return

@@ -1,12 +1,4 @@
-"""What operators see of a server: metrics, health, and a line for each request if they want one.
-
-- `traffic`: requests, as they are `answered`; counts them, and has them logged
-- `budget_refusals`: what principals were refused that have taken what they may
-- `access_log`: one JSON object a request, in a file
-- `instruments`: the metrics, read from the parts of a server when they are asked for
-- `lag`: how far groups are behind
-- `health`: whether the server lives, and what is away
-"""
+"""Metrics, health and access log of a server."""
 
 from archiver.telemetry.serving.access_log import AccessLog
 from archiver.telemetry.serving.answered import Answered

@@ -1,6 +1,6 @@
-"""One JSON object for each request, or for some of them, in a file that others may rotate.
+"""A sampled access log of JSON objects, in a file that may be rotated.
 
-A thread writes. If the disk doesn't keep up, lines are left out and counted; nobody waits.
+A thread writes it. If the disk is too slow, lines are dropped and counted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,11 @@ _MOST_WAITING: Final = 10_000
 
 
 class _Lines(QueueHandler):
-    """Queues lines as they are; counts those that find no room."""
-
     def __init__(self, waiting: queue.Queue[logging.LogRecord]) -> None:
         super().__init__(waiting)
         self.left_out = 0
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Queue a line, or leave it out."""
         try:
             self.queue.put_nowait(record)
         except queue.Full:
@@ -40,7 +37,7 @@ class AccessLog:
     """Writes to a file. Use as a context manager."""
 
     def __init__(self, path: Path, *, share: float = 1.0) -> None:
-        """`share` of the requests are written, chosen by chance. ConfigError where the file can't be written."""
+        """`share` of the requests are written, chosen at random. Raises ConfigError if the file can't be written."""
         self._share = share
         try:
             file = WatchedFileHandler(path, encoding="utf-8")
@@ -55,11 +52,9 @@ class AccessLog:
 
     @property
     def left_out(self) -> int:
-        """How many lines the disk was too slow for."""
         return self._lines.left_out
 
     def write(self, done: Answered) -> None:
-        """Write a line for a request, if it is among the chosen."""
         if self._share < 1.0 and random.random() >= self._share:  # noqa: S311 - a sample
             return
         time = datetime.now(UTC).isoformat(timespec="milliseconds")

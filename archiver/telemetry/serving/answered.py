@@ -1,4 +1,4 @@
-"""A request and its answer, as operators see them: no payload."""
+"""A request and its answer without payloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """One answered request. `seconds` is from the whole request to the whole answer, the client's own wait included."""
+    """`seconds` from the complete request to the complete answer, throttling included."""
 
     api: str
     version: int

@@ -1,4 +1,4 @@
-"""What clients were refused because their principal has taken as much as it may: counted, and logged now and then."""
+"""Refusals because a principal has reached a budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_OWNERS: Final = 1000
 
 
 class BudgetRefusals:
-    """Counts refusals by the key of the budget. Use it from the event loop."""
+    """Counts refusals by budget key. Use it from the event loop."""
 
     def __init__(
         self, registry: CollectorRegistry | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -28,7 +28,7 @@ class BudgetRefusals:
         self._count = counter("serve_over_budget", registry or CollectorRegistry())
 
     def reached(self, owner: str, budget: str) -> None:
-        """Note that an owner was refused something. It is logged once a minute for each owner and budget."""
+        """Count a refusal; log it once a minute per owner and budget."""
         self._count.labels(budget).inc()
         now = self._clock()
         if now - self._logged.get((owner, budget), float("-inf")) < _LOGGED_EVERY:

@@ -1,4 +1,4 @@
-"""Whether a server lives and serves, and what is away meanwhile."""
+"""The health of a server, and its unavailable dependencies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_REASONS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeReport:
-    """How a server is. `degraded` serves what it last saw, for the reasons that are given."""
+    """The state of a server. `degraded` serves the last known state."""
 
     status: Literal["ok", "degraded", "starting", "stalled"]
     live: bool
@@ -22,27 +22,25 @@ class ServeReport:
 
 
 class ServeHealth:
-    """The health of a server. Safe between threads."""
+    """The health of a server. Thread-safe."""
 
     def __init__(
         self, troubles: Callable[[], Iterable[str]] = tuple, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`troubles` says what is away."""
+        """`troubles` lists unavailable dependencies."""
         self._troubles = troubles
         self._clock = clock
         self._turned = clock()
         self._is_ready = False
 
     def turned(self) -> None:
-        """Note that the event loop turns. Without it for half a minute the server counts as dead."""
+        """Record that the event loop runs. After half a minute without it the server counts as dead."""
         self._turned = self._clock()
 
     def ready(self, *, is_ready: bool = True) -> None:
-        """Note whether clients are taken."""
         self._is_ready = is_ready
 
     def report(self) -> ServeReport:
-        """How the server is at this moment."""
         silent = self._clock() - self._turned
         if silent > _STALLED_SECONDS:
             return ServeReport(status="stalled", live=False, ready=False, reasons=(f"No turn for {silent:.0f} s",))

@@ -1,4 +1,4 @@
-"""The metrics of a server (docs/serve.md lists them). Most are read from its parts when they are asked for."""
+"""The metrics of a server (docs/serve.md), mostly read at scrape time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archiver.telemetry.metrics import METRICS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where the numbers of a server come from. Each is asked from another thread."""
+    """Callbacks for a server's numbers, called from another thread."""
 
     connections: Callable[[], int]
     cache_bytes: Callable[[], int]
@@ -43,18 +43,16 @@ class Sources:
 
 
 class ServeInstruments:
-    """The metrics of one server, in a Prometheus registry of their own."""
+    """The metrics of one server, in a separate Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()
         ProcessCollector(namespace="archiver", registry=self.registry)
 
     def read(self, sources: Sources) -> None:
-        """Read these numbers too, each time somebody asks."""
         self.registry.register(_Read(sources))
 
     def text(self) -> bytes:
-        """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
 
@@ -63,7 +61,6 @@ class _Read(Collector):
         self._from = sources
 
     def collect(self) -> Iterator[Metric]:
-        """Read all numbers."""
         at = self._from
         members = at.members()
         for name, value in (
@@ -95,7 +92,6 @@ class _Read(Collector):
 
 
 def _family(name: str, samples: Iterable[tuple[tuple[str, ...], float]]) -> Metric:
-    """Make a family by its row of the table."""
     row = METRICS[f"serve_{name}"]
     kind = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
     family = kind(row.family, row.text, labels=row.labels)

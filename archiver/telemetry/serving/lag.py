@@ -1,4 +1,4 @@
-"""How far groups are behind: what they committed at this node, and how much there is."""
+"""The lag of groups: committed offsets seen at this node, against the ends of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_PLACES: Final = 5_000
 
 
 class KnownOffsets:
-    """The last offsets of groups that this node saw, of a bounded number of partitions. Safe between threads."""
+    """The last seen offsets of groups, for a bounded number of partitions. Thread-safe."""
 
     def __init__(self, most: int = _MOST_PLACES) -> None:
         self._most = most
@@ -23,7 +23,6 @@ class KnownOffsets:
         self.is_full = False
 
     def saw(self, group_id: str, offsets: Mapping[tuple[str, int], GroupOffset]) -> None:
-        """Note what was committed, or loaded."""
         with self._lock:
             known = self._groups.setdefault(group_id, {})
             for place, each in offsets.items():
@@ -35,7 +34,6 @@ class KnownOffsets:
                 known[place] = each.offset
 
     def forget(self, group_id: str) -> None:
-        """Forget a group: it was deleted, or is another node's now."""
         with self._lock:
             self._count -= len(self._groups.pop(group_id, ()))
             self.is_full = False
@@ -49,7 +47,7 @@ class GroupLag:
     """Lags by group, topic and partition."""
 
     def __init__(self, known: KnownOffsets, end: Callable[[str, int], int | None]) -> None:
-        """`end` is the offset after the last record of a partition; None if it isn't known."""
+        """`end` returns the offset after the last record of a partition; None if unknown."""
         self._known = known
         self._end = end
 

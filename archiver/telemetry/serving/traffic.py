@@ -1,4 +1,4 @@
-"""Requests as they are answered: counted, and logged if operators want that. Payloads are never looked at."""
+"""Counts answered requests, and logs them if enabled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_LOOKS: Final = 200
 
 
 class Traffic:
-    """Counts what is answered. Use it from the event loop."""
+    """Counts answers. Use it from the event loop."""
 
     def __init__(self, registry: CollectorRegistry | None = None, access_log: AccessLog | None = None) -> None:
         self._log = access_log
@@ -27,7 +27,6 @@ class Traffic:
         self._refused = counter("serve_partition_errors", registry)
 
     def answered(self, done: Answered) -> None:
-        """Count a request, and log it."""
         self._requests.labels(done.api, done.error).inc()
         self._seconds.labels(done.api).observe(done.seconds)
         self._bytes.labels(done.api).inc(done.sent_bytes)
@@ -35,12 +34,11 @@ class Traffic:
             self._log.write(done)
 
     def partition_error(self, error: str) -> None:
-        """Count the error of a partition in a fetch."""
         self._refused.labels(error).inc()
 
 
 def error_in(answer: Mapping[str, Any]) -> str:
-    """The first error in an answer, by its name; `none` without one. Of a long answer only the beginning is read."""
+    """Return the name of the first error in the beginning of an answer; `none` without one."""
     left = [answer]
     for _ in range(_MOST_LOOKS):
         if not left:

@@ -1,4 +1,4 @@
-"""The borders of a group's new files: which offsets each covers, by the ranges that the old files have."""
+"""The offset ranges that a group's new files cover."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptSpan:
-    """Half-open offsets that a new file covers. `is_whole` says that the file has all records of them."""
+    """Half-open offsets that a new file covers. With `is_whole` the file has all of their records."""
 
     start: int
     end: int
@@ -22,9 +22,9 @@ class KeptSpan:
 
 
 class Borders:
-    """The ranges of one Kafka partition. Neighbours that are whole become one; the others keep their borders.
+    """Ranges of one Kafka partition.
 
-    A range is not whole, too, if others deleted rows of its files: a refill finds them by the range's old borders.
+    Adjacent whole ranges are joined; refill needs the borders of those with deleted rows.
     """
 
     def __init__(self, ranges: Iterable[KeptSpan]) -> None:
@@ -32,7 +32,7 @@ class Borders:
 
     @classmethod
     def of_group(cls, group: FileGroup, partition: int) -> Borders:
-        """The borders in one Kafka partition. There are none if others wrote the files."""
+        """The borders in one Kafka partition, none if other engines wrote the files."""
         held: dict[tuple[int, int], bool] = {}
         for source in group.files:
             for one in source.ranges:
@@ -45,12 +45,12 @@ class Borders:
         return bool(self._spans)
 
     def cut(self, offset: int) -> int:
-        """The first place from `offset` on where a new file may begin."""
+        """The first offset from `offset` on at which a new file may begin."""
         inside = next((each for each in self._spans if each.start < offset < each.end and not each.is_whole), None)
         return offset if inside is None else inside.end
 
     def within(self, start: int, end: int) -> tuple[KeptSpan, ...]:
-        """What a new file covers that has the rows from `start` up to `end`."""
+        """The spans of a new file that has the rows of [start, end)."""
         return tuple(
             KeptSpan(start=max(start, each.start), end=min(end, each.end), is_whole=each.is_whole)
             for each in self._spans
@@ -59,7 +59,6 @@ class Borders:
 
 
 def is_one_range(spans: Sequence[KeptSpan]) -> bool:
-    """Whether a file with these spans has all records of one range of offsets."""
     return len(spans) == 1 and spans[0].is_whole
 
 

@@ -1,11 +1,7 @@
-"""Choose which data files to put together: small ones, ones whose offsets overlap, and ones with deleted rows.
+"""Choose the data files to merge: small, overlapping, or with deleted rows. Pure functions.
 
-Files whose statistics hide rows from engines come first.
-
-Files are put together only if they are of one table partition (of one spec) and one Kafka partition, and if their
-offsets are neighbours. A selection by size alone would leave files that overlap as they are, and would make new ones.
-On request files of other specs are chosen too: their rows are dealt out anew, so only their Kafka partition counts.
-Pure functions: manifests and the registry are read elsewhere.
+A group is of one table partition, spec and Kafka partition, with adjacent offsets. Files of older specs, on request,
+need only the same Kafka partition.
 """
 
 from __future__ import annotations
@@ -32,8 +28,6 @@ PAYS: Final = 4
 
 
 class Reason(StrEnum):
-    """Why a group of files is rewritten."""
-
     SMALL = "small"
     """The files are smaller than they should be."""
     OVERLAP = "overlap"
@@ -50,10 +44,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRange:
-    """A range of offsets that the registry knows to have rows in a file.
+    """A registered offset range with rows in a file.
 
-    The range is `whole` if all of its rows are in this one file and the table must have all of them. Other ranges keep
-    their borders: it isn't known where their missing rows were.
+    `is_whole` if this file has all of its rows. Other ranges keep their borders: the offsets of missing rows are
+    unknown.
     """
 
     partition: int
@@ -64,10 +58,7 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file of the table with the ranges that the registry knows in it. There are none if others wrote the file.
-
-    `has_deletes` says that rows of it may have been deleted. A delete file often speaks of other files only.
-    """
+    """A table file with its registered ranges, none if another engine wrote it."""
 
     file: TableFile
     ranges: tuple[SourceRange, ...] = ()
@@ -75,7 +66,7 @@ class SourceFile:
 
     @property
     def partition(self) -> int | None:
-        """The Kafka partition of all rows. None where there are several, or where the manifest doesn't say."""
+        """None if there are several, or the manifest doesn't say."""
         held = self.file.partitions
         return held.low if held and held.low == held.high and self.file.offsets else None
 
@@ -84,11 +75,9 @@ class SourceFile:
 class Limits:
     """What is chosen. `target_bytes` is the size that files should have.
 
-    At least `min_files` small files are put together. With `saves_work`, a file that is larger than all others of its
-    group together is left alone as long as those are few: else a growing file would be rewritten again and again. So
-    are a few small files that have rows of several Kafka partitions.
-    `partitions` are the Kafka partitions to look at, all where it is empty. With `spec_id` all files of other partition
-    specs move to that one. Files whose paths are `left` stay as they are.
+    `saves_work` skips few files that would be rewritten each time: one with most of the bytes, or of mixed Kafka
+    partitions. Empty `partitions` are all. With `spec_id` files of other specs move to it. `left` are paths of files
+    that stay.
     """
 
     target_bytes: int
@@ -99,27 +88,25 @@ class Limits:
     left: frozenset[str] = frozenset()
 
     def moves(self, each: SourceFile) -> bool:
-        """Whether the file is of another partition spec than it shall have."""
+        """Whether the file moves to another partition spec."""
         return self.spec_id is not None and each.file.spec_id != self.spec_id and not self.leaves(each)
 
     def leaves(self, each: SourceFile) -> bool:
-        """Whether the file stays as it is, whatever else is chosen."""
         return each.file.path in self.left
 
     @property
     def small_below(self) -> int:
-        """The size from which a file is large enough."""
+        """The size in bytes from which a file is large enough."""
         return int(self.target_bytes * SMALL)
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes of files become one file."""
         return int(self.target_bytes * ROOM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files to put together, by their lowest offset. With `is_cut` they become several files of the target size."""
+    """Files ordered by lowest offset. With `is_cut` they become several files of the target size."""
 
     files: tuple[SourceFile, ...]
     reasons: frozenset[Reason]
@@ -127,36 +114,33 @@ class FileGroup:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the rows may be of several Kafka partitions."""
         return Reason.MIXED in self.reasons
 
     @property
     def is_moved(self) -> bool:
-        """Whether the rows go to other partitions of the table."""
+        """Whether the rows move to other table partitions."""
         return Reason.SPEC in self.reasons
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the files."""
         return sum(each.file.size_bytes for each in self.files)
 
     def expected_files(self, target_bytes: int) -> int:
-        """About how many files they become, by their size alone. Files that move may become many more."""
+        """Estimate by size. Files that move may become many more."""
         return max(1, round(self.size_bytes / target_bytes)) if self.is_cut else 1
 
     @property
     def rows(self) -> int:
-        """The rows of the files, deleted ones included."""
+        """The rows of the files, including deleted rows."""
         return sum(each.file.rows for each in self.files)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths of the files."""
         return tuple(each.file.path for each in self.files)
 
 
 def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
-    """The groups of files to put together, each file in one group at most. Those that hide rows come first."""
+    """Return disjoint groups of files to merge. Groups that hide rows come first."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
     moving: dict[int | None, list[SourceFile]] = defaultdict(list)
     for each in files:
@@ -194,9 +178,9 @@ Atom: TypeAlias = tuple[SourceFile, ...]
 
 
 def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> Iterator[FileGroup]:
-    """Groups of files of other specs, of any table partition. `staying` are the lowest offsets of files that stay.
+    """Groups of files of other specs.
 
-    None of those lies between the files of a group: its new files would overlap it.
+    No lowest offset of `staying` files lies between the files of a group: the new files would overlap.
     """
     for part in _by_writer(files):
         run: list[Atom] = []
@@ -211,7 +195,6 @@ def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> I
 
 
 def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
-    """Atoms over all table partitions. One that is too much for a task becomes those of each table partition."""
     if files[0].partition is None:
         yield from _each(files)
         return
@@ -233,7 +216,7 @@ def _moved(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
 
 
 def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
-    """Groups of one Kafka partition. No file that stays lies between the files of a group."""
+    """Groups of one Kafka partition without a staying file between."""
     run: list[Atom] = []
     for atom in _atoms(files):
         parts = _by_writer(atom)
@@ -262,7 +245,7 @@ def _of_run(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
 
 
 def _by_writer(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
-    """The files that the registry knows, and those that others wrote: a rewrite can't take both together."""
+    """Registered files and files of other engines, apart: a rewrite can't take both."""
     parts: dict[bool, list[SourceFile]] = defaultdict(list)
     for each in files:
         parts[bool(each.ranges)].append(each)
@@ -288,7 +271,6 @@ def _atoms(files: list[SourceFile]) -> Iterator[Atom]:
 
 
 def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
-    """Atoms one after the other, as many as have `most_bytes` and fit into one task."""
     some: list[Atom] = []
     size = count = 0
     for atom in atoms:
@@ -353,10 +335,10 @@ def _low(each: SourceFile) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much one run may do. `parallel` tasks at a time at most, 0 for as many as the engine has slots.
+    """`parallel` 0 means all slots of the engine.
 
-    A run takes up no group beyond `most_bytes` of old files, and commits at least every `commit_seconds`. `is_over` is
-    asked before each group is taken up. Groups of more bytes than `largest_group` are left alone: a task can't be cut.
+    A run starts no group beyond `most_bytes` and commits every `commit_seconds`. Groups above `largest_group` bytes are
+    left: a task can't be cut.
     """
 
     parallel: int = 0

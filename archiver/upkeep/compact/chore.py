@@ -1,7 +1,4 @@
-"""Compaction as a chore: topics with `compact = "auto"` are compacted while a job that repeats waits for its next run.
-
-The job's own engine does the work.
-"""
+"""Compaction between archive runs, on the job's engine, for topics with `compact = "auto"`."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from archiver.upkeep.compact.report import CompactObserver
 
 
 def compaction(config: Config, observer: CompactObserver = ignore) -> Chore:
-    """Make the chore. `observer` gets what each turn compacts."""
-
     def run(turn: ChoreTurn) -> ChoreOutcome:
         settings = config.archive
         budget = Budget(

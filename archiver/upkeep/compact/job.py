@@ -1,9 +1,6 @@
-"""`archiver compact`: small, overlapping and partly deleted files become few files in the order of the stream.
+"""`archiver compact`: rewrite files as few sorted ones with the same records, byte for byte.
 
-On request files of older partition specs go to the table's current one.
-
-The records stay the same, byte for byte: new files are read back, and their digests must be those of the rows that they
-replace. It can run beside archivers, reprocessing, expiry and other engines.
+New files are read back and compared by digest. Safe beside archivers, reprocessing, expiry and other engines.
 """
 
 from __future__ import annotations
@@ -44,11 +41,7 @@ LEAST_HELD = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a run is asked for. None stands for what the topic's settings say.
-
-    `held_bytes` bounds the rows of a task that wait for others in memory. `saves_work` is that of `Limits`.
-    `repartition` moves files of older partition specs to the table's current one.
-    """
+    """None means the topic's setting. `held_bytes` bounds a task's buffered rows in memory."""
 
     target_bytes: int | None = None
     min_files: int | None = None
@@ -67,9 +60,9 @@ class Wish:
 
 
 class Compact:
-    """Compacts the tables of `topics` (default: all that the registry knows and the configuration has).
+    """Compact `topics`, by default all that are registered and configured.
 
-    `engine` gives the engine, by default Spark, only if there is work. A dry run only says what would be done.
+    `engine` (default Spark) is called only if there is work.
     """
 
     def __init__(
@@ -94,11 +87,7 @@ class Compact:
         self._formats = formats
 
     def run(self) -> CompactReport:
-        """Compact, topic by topic.
-
-        Raises errors of the configuration and of the servers. The failure of one topic, or of one group of files, is in
-        the report, and the others go on.
-        """
+        """Raises errors of configuration and servers. Failures of a topic or group are in the report."""
         started = time.monotonic()
         engines = EngineChoice(self._config.spark, starts=self._engine)
         if not self._dry_run:
@@ -137,7 +126,6 @@ class Compact:
         report: TopicCompaction,
         engines: EngineChoice,
     ) -> Rounds:
-        """The work in one topic."""
         work = TableWork.of(self._config, archived.table, registry, catalog)
         wish, settings = self._wish, archived.config
         places = self._places(archived) if wish.repartition else None
@@ -161,10 +149,7 @@ class Compact:
         return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engines=engines)
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
-        """The table's current partitions.
-
-        PartitioningChanged where others changed them, ConfigError where the configuration means others.
-        """
+        """Raise PartitioningChanged if another engine changed the spec, ConfigError if the configuration differs."""
         table = archived.table
         check_partitioning(archived.config, table)
         return NewPlaces(

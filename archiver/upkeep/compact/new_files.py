@@ -1,4 +1,4 @@
-"""Writes the merged rows of a group to new files, uploads each and reads it back."""
+"""Write the merged rows of a group to new files, upload them and read them back."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ _UNNAMED: Final = "a file that is being written"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeFile:
-    """A new file of one Kafka partition, uploaded and read back: what it has of each of its spans.
-
-    Files of several table partitions may have rows of the same spans.
-    """
+    """An uploaded file of one Kafka partition, as read back. Files of several table partitions may share spans."""
 
     file: DataFileInfo
     partition: int
@@ -42,8 +39,6 @@ class MadeFile:
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """The files that are being written. They cover the offsets from `start` on."""
-
     files: OpenFiles
     partition: int
     start: int
@@ -52,11 +47,10 @@ class _Open:
 
 
 class NewFiles:
-    """Writes streams of rows to files. `made` has those that are finished.
+    """Writes rows to files; `made` are finished.
 
-    A group that `is_cut` or is mixed becomes files that end at the target size, with digests computed from the rows.
-    Else all rows go to one file, with the digest of the old files' rows. In a group that is moved, files are those of
-    the table's current partitions.
+    Cut or mixed groups become files of the target size with computed digests. Other groups become one file with the
+    digest of the old files.
     """
 
     def __init__(
@@ -80,7 +74,7 @@ class NewFiles:
         self.made: list[MadeFile] = []
 
     def write(self, partition: int, batches: Iterator[pa.RecordBatch], borders: Borders) -> None:
-        """Write the rows of one Kafka partition. Raises UpkeepError and the leaves of StorageError."""
+        """Write the rows of one Kafka partition. Raises UpkeepError and StorageError."""
         start, last = FIRST, -1
         try:
             for batch in batches:
@@ -139,7 +133,6 @@ class NewFiles:
         return OneFile(making, is_alone=not (self._group.is_cut or self._group.is_mixed))
 
     def _end(self, ending: _Open, borders: Borders, end: int) -> None:
-        """Finish the open files, which cover the offsets up to `end`."""
         spans = borders.within(ending.start, end) or (self._hull(ending, end),)
         done = [(file.info, self._uploaded(file, ending, spans)) for file in ending.files.finish(spans)]
         self._open = None
@@ -157,14 +150,13 @@ class NewFiles:
             )
 
     def _uploaded(self, file: RewrittenFile, of: _Open, spans: Sequence[KeptSpan]) -> tuple[FoundSpan, ...]:
-        """Upload a file; return what it has of each span, read back from the store."""
         info = file.upload()
         return read_back(self._target.files, info, of.partition, [(each.start, each.end) for each in spans])
 
     def _hull(self, of: _Open, end: int) -> KeptSpan:
-        """The offsets of files without borders: of their rows, and of rows that others had deleted beside them.
+        """The offsets of files without borders, including deleted rows beside theirs.
 
-        No row that comes later can have a lower offset, so all of these rows are known.
+        Later rows have higher offsets.
         """
         removed = np.concatenate([each.removed(of.partition) for each in self._sources])
         low = min([of.low, *removed.tolist()]) if of.start == FIRST else of.start

@@ -1,7 +1,4 @@
-"""The new files of offsets that follow each other, while they are written: one, or one for each table partition.
-
-`NewFiles` decides where such offsets start and end. Nothing here uploads.
-"""
+"""The new files of a stretch of offsets: one, or one per table partition. `NewFiles` uploads."""
 
 from __future__ import annotations
 
@@ -30,24 +27,21 @@ from catalog.recognition import Recognition
 
 
 class OpenFiles(Protocol):
-    """Files that are being written."""
-
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Raises the leaves of StorageError."""
+        """Append rows. Raises StorageError."""
 
     def is_full(self) -> bool:
-        """Whether a file has its target size, or all of them take the room in the spool."""
+        """Whether a file has its target size, or all files together fill the spool's room."""
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the files to their ends, each once the one before was taken. Together they have all rows of `spans`."""
+        """Finish the files lazily, each when the one before was taken."""
 
-    def abort(self) -> None:
-        """Drop what isn't finished."""
+    def abort(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What the new files of one Kafka partition have in common. `sources` are the old files."""
+    """What the new files of one Kafka partition share. `sources` are the old files."""
 
     target: CompactTarget
     spool: TaskSpool
@@ -57,12 +51,11 @@ class Making:
     partition: int
 
     def start(self, file_id: str | None = None) -> RewrittenFile:
-        """Start a file in the spool."""
         files = self.target.files
         return RewrittenFile(files, self.spool, self.layout, form=files.formats.densest, file_id=file_id)
 
     def origin(self, spans: Sequence[KeptSpan], *, files: int = 1, range_id: str = "") -> SegmentOrigin | None:
-        """The range that footers name. None where the files lack records of it, or have several ranges."""
+        """None if the files lack records of the range, or have several ranges."""
         origin = self.sources[0].reader.metadata.origin
         if origin is None or not is_one_range(spans):
             return None
@@ -78,14 +71,13 @@ class Making:
         )
 
     def records(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The records of rows."""
         return self.assembler.records(rows, self.assembler.kafka(rows))
 
 
 class OneFile:
-    """All rows in one file, in the table partition of the old files.
+    """All rows in one file.
 
-    With `is_alone` it has all rows of these: the digest is theirs. Else it is computed.
+    With `is_alone` it has all rows of the old files, and their digest.
     """
 
     def __init__(self, making: Making, *, is_alone: bool) -> None:
@@ -94,15 +86,12 @@ class OneFile:
         self._file = making.start()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
         self._file.write(rows, None if self._is_alone else self._making.records(rows))
 
     def is_full(self) -> bool:
-        """Whether it has its target size and may end."""
         return not self._is_alone and self._file.size_bytes >= self._making.target.target_bytes
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the file to its end."""
         sources = self._making.sources
         folder = sources[0].source.file.path.rpartition("/")[0]
         self._file.close(
@@ -117,15 +106,11 @@ class OneFile:
         yield self._file
 
     def abort(self) -> None:
-        """Drop the file."""
         self._file.abort()
 
 
 class FilesByPartition:
-    """A file for each table partition that the rows belong to by another spec than the old files'.
-
-    Rows wait in memory and in the spool, and one file is written at a time, whatever the number of partitions.
-    """
+    """One file per table partition of another spec, written one at a time; other rows are buffered."""
 
     def __init__(self, making: Making, places: NewPlaces) -> None:
         self._making = making
@@ -139,16 +124,15 @@ class FilesByPartition:
         )
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
         self._rows.add(rows, self._making.records(rows), None)
 
     def is_full(self) -> bool:
-        """Whether the largest file has its target size, or all of them take the room, or they are very many."""
+        """Or if there are very many files."""
         rows, target = self._rows, self._making.target
         return rows.is_full or rows.largest_bytes >= target.target_bytes or rows.size_bytes >= self._places.room
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Write the files, each once the one before was taken."""
+        """Lazily, each when the one before was taken."""
         count, range_id = len(self._rows), new_id()
         origin = self._making.origin(spans, files=count, range_id=range_id if count > 1 else "")
         for number, part in enumerate(self._rows.parts()):
@@ -176,14 +160,13 @@ class FilesByPartition:
         return file
 
     def abort(self) -> None:
-        """Drop what isn't finished, and all rows that wait."""
         if self._file is not None:
             self._file.abort()
             self._file = None
         self._rows.close()
 
     def _time(self, values: Values) -> int | None:
-        """The value of the ingest timestamp's partition. None where the table has no such partition."""
+        """The partition value of the ingest timestamp, None if the table has no such partition."""
         partitioning = self._places.partitioning
         if partitioning.time is None:
             return None
@@ -199,7 +182,6 @@ class FilesByPartition:
 
 
 def _time_value(values: Sequence[object]) -> int:
-    """The time partition, as the file's description wants one. The manifest takes the old files' whole partition."""
     return next((each for each in values if isinstance(each, int)), 0)
 
 

@@ -1,4 +1,4 @@
-"""Reads a new file back from the object store: its rows and digests, by spans of offsets, before it is committed."""
+"""Read a new file back from the object store before its commit: rows and digests by spans of offsets."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ Partitions = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSpan:
-    """What a file has of a span of offsets."""
-
     rows: int
     digest: RecordDigest
 
@@ -32,10 +30,9 @@ class FoundSpan:
 def read_back(
     files: TopicFiles, file: DataFileInfo, partition: int, spans: Sequence[tuple[int, int]]
 ) -> tuple[FoundSpan, ...]:
-    """Read a file; return what it has of each span (half open, sorted).
+    """The content by span (half-open, sorted), with only the file's own mappings.
 
-    UpkeepError unless all of its rows are in the spans, in strict order, and have the digest that it was written with.
-    The mappings in its footer alone must do.
+    Raises UpkeepError unless all rows are in the spans, strictly ordered, with the written digest.
     """
     rows = [0] * len(spans)
     digests = [RecordDigest()] * len(spans)

@@ -15,9 +15,9 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """How much was put together: old files and new ones. `removed` rows had been deleted, and are in no new file.
+    """Totals of a compaction.
 
-    `moved` of the old files went to other partitions of the table.
+    `removed` rows were deleted before. `moved` counts old files that changed table partition.
     """
 
     files_before: int = 0
@@ -31,7 +31,6 @@ class Merged:
 
     @classmethod
     def of(cls, group: FileGroup, result: GroupResult) -> Merged:
-        """What became of one group."""
         return cls(
             files_before=len(group.files),
             files_after=result.files,
@@ -58,13 +57,10 @@ class Merged:
 
 @dataclass(slots=True, kw_only=True)
 class TopicCompaction:
-    """What was chosen in a topic's table, and what was done. It grows while the job works.
+    """A topic's compaction. Filled during the run.
 
-    `files` were in the table at the beginning, `small_files` of them below the size from which a file stays. Such files
-    are merged from `min_files` of them on. `planned` are the groups chosen at first; later rounds may find other
-    groups. `again` counts groups that were discarded because other engines changed their files. `partitioned_by` are
-    the transforms and field ids of the partitions that files move to, None if none do. `failures` are by the paths of
-    the files that stay because of them.
+    `files` and `small_files` are counts at the start. `planned` is the first choice. `again` counts groups discarded
+    after foreign changes. `partitioned_by` are transforms and field ids of a move. `failures` are by paths.
     """
 
     topic: str
@@ -84,62 +80,51 @@ class TopicCompaction:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every group that was taken up could be put together."""
         return self.error is None and not self.failures
 
     @property
     def planned_files(self) -> int:
-        """How many files were chosen at first."""
         return sum(len(each.files) for each in self.planned)
 
     @property
     def planned_bytes(self) -> int:
-        """The bytes of these files."""
         return sum(each.size_bytes for each in self.planned)
 
     @property
     def planned_moves(self) -> int:
-        """How many of these files go to other partitions of the table."""
         return sum(len(each.files) for each in self.planned if each.is_moved)
 
     @property
     def planned_move_bytes(self) -> int:
-        """The bytes of those."""
         return sum(each.size_bytes for each in self.planned if each.is_moved)
 
     @property
     def expected_files(self) -> int:
-        """About how many files they become, by their size. Those that move may become many more."""
         return sum(each.expected_files(self.target_bytes) for each in self.planned)
 
     @property
     def reasons(self) -> Counter[Reason]:
-        """How many of the chosen groups have each reason."""
         return Counter(reason for each in self.planned for reason in each.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactReport:
-    """What a compaction did in all topics."""
-
     topics: tuple[TopicCompaction, ...]
     dry_run: bool
     seconds: float
 
     @property
     def succeeded(self) -> bool:
-        """Whether nothing failed."""
         return all(each.succeeded for each in self.topics)
 
     @property
     def done(self) -> Merged:
-        """What was done in all topics together."""
         return sum((each.done for each in self.topics), Merged())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsChosen:
-    """These groups are to be put together. They are chosen again where others changed the table meanwhile."""
+    """Repeated for groups that other engines change."""
 
     topic: str
     groups: Sequence[FileGroup]
@@ -147,8 +132,6 @@ class GroupsChosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMerged:
-    """The new files of a group are uploaded and read back. They aren't in the table yet."""
-
     topic: str
     group: FileGroup
     result: GroupResult
@@ -156,7 +139,7 @@ class GroupMerged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
-    """These files of a Kafka partition stay as they are: they could not be put together. Without them, a topic."""
+    """These files stay as they are. Without paths, the topic failed."""
 
     topic: str
     paths: tuple[str, ...]
@@ -166,8 +149,6 @@ class GroupFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsCommitted:
-    """New files took the place of old ones in the table."""
-
     topic: str
     commit_id: str
     done: Merged
@@ -175,8 +156,6 @@ class GroupsCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactFinished:
-    """The compaction is over."""
-
     report: CompactReport
 
 

@@ -1,7 +1,6 @@
-"""The rounds of one topic's compaction: choose, merge and commit until nothing is left to choose.
+"""Choose, merge and commit a topic's files until nothing is left.
 
-Others may change the table meanwhile. Groups of which a file is gone, or has other deletes, are chosen again; their new
-files become orphans. Every commit asserts the snapshot that it was made on, so it never undoes commits of others.
+Groups with foreign changes are chosen again; their new files become orphans. Each commit asserts its snapshot.
 """
 
 from __future__ import annotations
@@ -50,8 +49,6 @@ _One = TypeVar("_One")
 
 
 class Rounds:
-    """The rounds of one run in one topic. `report` grows with them."""
-
     def __init__(
         self,
         target: CompactTarget,
@@ -75,9 +72,9 @@ class Rounds:
         self._spared = False
 
     def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
-        """Choose the groups of the current snapshot, without those that failed in this run.
+        """Choose groups without those that failed.
 
-        Unless it `settles` what is in the table and not yet recorded, files of that count as files of others.
+        Unless it `settles` unrecorded commits, their files count as foreign.
         """
         topic, work = table.topic, self._work
         self._check_spec(table)
@@ -114,7 +111,6 @@ class Rounds:
         return tuple(each for each in chosen if largest is None or each.size_bytes <= largest)
 
     def _may_have_deletes(self, file: TableFile, deletes: DeleteFiles) -> bool:
-        """Whether rows of a file may be deleted. A file whose delete files can't be read stays as it is."""
         try:
             return bool(file.equality_deletes) or len(deletes.read(file).positions) > 0
         except ContextError as error:
@@ -125,7 +121,7 @@ class Rounds:
             return True
 
     def run(self, table: ArchiveTable) -> None:
-        """Choose, merge and commit. The failure of one group is in the report, and the others go on."""
+        """Failures of groups are in the report."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             table = self._work.catalog.reload(table)  # an erasure waits for runs only that began before it
             for _ in range(ROUNDS):
@@ -138,7 +134,6 @@ class Rounds:
                 table = self._work.catalog.reload(table)
 
     def _round(self, table: ArchiveTable, groups: Sequence[FileGroup], claims: UploadClaims) -> bool:
-        """Merge and commit these groups; return whether to choose again."""
         again, self._spared = any(group.is_mixed or group.is_moved for group in groups), False
         committed = time.monotonic()
         for group, result in self._results(table.topic, groups):
@@ -165,7 +160,7 @@ class Rounds:
                     self._fail(group, outcome.error)
 
     def _check_spec(self, table: ArchiveTable) -> None:
-        """PartitioningChanged where the table has another partition spec than files move to: they would move twice."""
+        """Raise PartitioningChanged if the spec changed during the run: files would move twice."""
         places = self._target.places
         if places is not None and table.iceberg.metadata.default_spec_id != places.spec_id:
             raise PartitioningChanged(
@@ -191,12 +186,11 @@ class Rounds:
                 return
 
     def _is_beyond(self, group: FileGroup) -> bool:
-        """Whether the group has more bytes than are left. The first group is taken up whatever it has."""
+        """Whether the group has more bytes than are left. The first group is never beyond."""
         most = self._budget.most_bytes
         return most is not None and self._bytes > 0 and self._bytes + group.size_bytes > most
 
     def _commit(self, table: ArchiveTable) -> bool:
-        """Commit what was merged; return whether some of it was made in vain, so that it has to be chosen again."""
         merged, self._merged = self._merged, []
         in_vain = False
         while merged:
@@ -206,7 +200,7 @@ class Rounds:
                 if len(merged) == 1:
                     self._fail(merged[0][0], error)
                     return in_vain
-                for each in merged:  # the others shall not wait for the one that is refused
+                for each in merged:  # a refused group must not delay the rest
                     self._merged = [each]
                     in_vain |= self._commit(table)
                 return in_vain
@@ -236,7 +230,6 @@ class Rounds:
         return put_in_place(self._work, table, rewrite, known)
 
     def _fail(self, group: FileGroup, error: ContextError) -> None:
-        """Leave a group alone. Of one file that is at fault only this: the others are chosen again."""
         path = None if error.retryable else blamed_file(error, group.paths)
         self._spared |= path is not None and len(group.files) > 1
         self._note_failure(group.paths if path is None else (path,), error, group.files[0].partition)

@@ -1,7 +1,6 @@
-"""Merges the rows of a group's files: for each Kafka partition one stream in the order of offsets.
+"""Merge a group's rows by offset, one stream per Kafka partition.
 
-Memory is bounded whatever the files' sizes: blocks of files that don't overlap are streamed, rows that have to wait for
-others are spilled to the spool.
+Blocks that don't overlap are streamed, other rows spilled to the spool.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ UNKNOWN_PARTITIONS = 16
 def row_streams(
     sources: Sequence[SourceRows], storage: TopicStorage, *, is_mixed: bool, held_bytes: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """The streams of all partitions, by partition. Exhaust each before you ask for the next."""
+    """The streams by Kafka partition. Exhaust each before taking the next."""
     if is_mixed:
         yield from _dealt(sources, storage, held_bytes)
         return
@@ -46,7 +45,6 @@ def row_streams(
 def _dealt(
     sources: Sequence[SourceRows], storage: TopicStorage, held_bytes: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """Read files with rows of several partitions once, and sort each partition by itself."""
     share = held_bytes // max(1, sum(_partitions(each) for each in sources[:1]))
     buffers: dict[int, ReorderBuffer] = {}
     with ExitStack() as closing:

@@ -1,8 +1,4 @@
-"""The rows of an old file, in the columns of the new ones, each with its Kafka partition and offset.
-
-Rows stay Arrow from file to file: no key and no value is decoded or encoded. Where the columns are the same, the
-arrays of the old file go to the new one as they are.
-"""
+"""The rows of an old file in the new columns, with Kafka partition and offset, without decoding."""
 
 from __future__ import annotations
 
@@ -35,13 +31,13 @@ ROW: Final = "row"
 
 
 class SourceRows:
-    """An open file. It gives its rows that nobody deleted, as batches with the columns PARTITION, OFFSET and ROW.
+    """An open file's live rows as batches of PARTITION, OFFSET and ROW.
 
-    `digest` is that of these rows' records: what the footer says, if no row was deleted, else what was read so far.
+    `digest` is the footer's, or with deletes that of the rows read.
     """
 
     def __init__(self, file: OpenFile, source: SourceFile, schema: pa.Schema) -> None:
-        """`schema` has the columns that ROW shall have. Raises ReplayError where they can't hold the file's."""
+        """`schema` has the columns of ROW. Raises ReplayError if they can't hold the file's."""
         self.source = source
         self._file = file
         self._kind = pa.struct(list(schema))
@@ -55,33 +51,30 @@ class SourceRows:
 
     @property
     def reader(self) -> SegmentReader:
-        """The reader of the file."""
         return self._file.reader
 
     @property
     def is_proven(self) -> bool:
-        """Whether the footer has the digest of the rows."""
         return self._footer is not None and not self.source.has_deletes
 
     @property
     def digest(self) -> RecordDigest:
-        """The digest of the rows that nobody deleted, once all are read."""
+        """The digest of the live rows. Valid after all were read."""
         if not self._footer or not self.is_proven:
             return self._kept
         return RecordDigest(total=int(self._footer, 16), largest=self._file.reader.metadata.largest_record)
 
     def removed(self, partition: int) -> Offsets:
-        """The offsets of a partition whose rows others deleted, as far as the file was read."""
+        """The deleted offsets of a partition in the part of the file that was read."""
         found = self._removed.get(partition)
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     @property
     def removed_partitions(self) -> frozenset[int]:
-        """The Kafka partitions of which others deleted rows."""
         return frozenset(self._removed)
 
     def check(self) -> None:
-        """Raise UpkeepError unless all rows were read, with the digest in the footer."""
+        """Raise UpkeepError unless all rows were read and have the digest in the footer."""
         if self.read_rows != self.source.file.rows:
             raise UpkeepError(
                 "the file doesn't have the rows that the table's manifest says; it stays as it is. Compare it with a"
@@ -94,7 +87,7 @@ class SourceRows:
             check_footer(self.source.file.path, self._footer, self._whole)
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """The rows of a block, sorted by offset. UpkeepError where one is of another partition than `wanted`."""
+        """Sorted by offset. Raises UpkeepError for a row of another partition than `wanted`."""
         for batch in self.rows(block):
             if pc.any(pc.not_equal(batch.column(PARTITION), wanted.partition)).as_py():
                 raise UpkeepError(
@@ -121,7 +114,6 @@ class SourceRows:
                 yield batch
 
     def close(self) -> None:
-        """Close the file; closing it again does nothing."""
         self._file.close()
 
     def _placed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -149,7 +141,7 @@ class SourceRows:
 
 
 def check_digest(storage: TopicStorage, source: SourceFile) -> None:
-    """Read a file anew. UpkeepError where its records don't have the digest in its footer."""
+    """Read a file again. Raises UpkeepError if its records don't have the digest in its footer."""
     with closing(OpenFile.open(storage, source.file)) as opened:
         known = opened.reader.metadata.digest
         if known is None:

@@ -12,10 +12,9 @@ from catalog.partitioning import Partitioning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPlaces:
-    """The partitions that files move to: those of the table's current spec, whose id is `spec_id`.
+    """The partitions that files move to.
 
-    `data_location` is the folder above the partition folders. A task ends files before they take more than about `room`
-    in the spool.
+    `data_location` is above the partition folders. `room` is in bytes of the spool, approximately.
     """
 
     spec_id: int
@@ -25,11 +24,10 @@ class NewPlaces:
 
     @property
     def by(self) -> str:
-        """The transforms and the field ids of their columns."""
         return self.partitioning.by
 
     def folder(self, time_value: int | None) -> str:
-        """The folder of a partition of the ingest timestamp. Values of columns are in no path."""
+        """The folder of an ingest timestamp's partition. Column values appear in no path."""
         time = self.partitioning.time
         if time is None or time_value is None:
             return self.data_location
@@ -38,11 +36,7 @@ class NewPlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTarget:
-    """How files are rewritten, and the size of new ones.
-
-    Rows that wait for other rows of a group take at most `held_bytes` of a task's memory. `places` are the partitions
-    that groups of other specs move to, if any do.
-    """
+    """`held_bytes` bounds a task's buffered rows. `places` is set if groups move to another spec."""
 
     files: RewriteTarget
     target_bytes: int
@@ -50,6 +44,6 @@ class CompactTarget:
     places: NewPlaces | None = None
 
     def for_tasks(self, at_once: int) -> Self:
-        """Return the target of `at_once` tasks, which share the spool."""
+        """The target for each of `at_once` tasks, which share the spool."""
         places = self.places
         return replace(self, places=None if places is None else replace(places, room=places.room // at_once))

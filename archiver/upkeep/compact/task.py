@@ -1,8 +1,4 @@
-"""The task of `archiver compact`: merge the rows of a group of files into new files.
-
-A task holds a row group of the new file and the batches of the old ones that are being read, whatever their sizes. Rows
-that have to wait for others go to the spool.
-"""
+"""The task of `archiver compact`: merge a group's rows into new files, one row group in memory."""
 
 from __future__ import annotations
 
@@ -34,16 +30,12 @@ OPENERS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTask:
-    """A group of files to put together."""
-
     target: CompactTarget
     group: FileGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
-    """What became of a group. `removed` rows had been deleted by others, and are in no new file."""
-
     rewritten: RewriteGroup
     schema_version: int
     files: int
@@ -55,7 +47,7 @@ class GroupResult:
 
 
 def compact_group(task: CompactTask) -> GroupResult:
-    """Put a group of files together. Raises UpkeepError, ReplayError and the leaves of StorageError, with a path."""
+    """Merge a group of files. Raises UpkeepError, ReplayError and StorageError, with a path."""
     started, cpu = time.monotonic(), time.process_time()
     with ExitStack() as closing:
         work = _Merging(task, closing)
@@ -99,10 +91,6 @@ class _Merging:
         self._partitions: list[int] = []
 
     def run(self) -> list[MadeFile]:
-        """Write, upload and read back the new files; check that they have the records of the old ones.
-
-        An error names the file that is at fault, where one is.
-        """
         try:
             return self._made()
         except UpkeepError as error:
@@ -133,7 +121,6 @@ class _Merging:
         return files.made
 
     def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
-        """The group as a rewrite: which offsets each new file has."""
         named: set[tuple[int, int]] = set()
         new = tuple(
             NewFile(file=each.file, spans=tuple(self._spans(each, named)), is_sorted=each.file.is_sorted)
@@ -142,7 +129,7 @@ class _Merging:
         return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
 
     def _spans(self, each: MadeFile, named: set[tuple[int, int]]) -> Iterator[RecordSpan]:
-        """The spans of a new file. Rows that had been deleted count in the first file with rows of their span."""
+        """The spans of a new file. Deleted rows count in the first file with rows of their span."""
         removed = self._removed(each.partition)
         for span, found in zip(each.spans, each.found, strict=True):
             low, high = np.searchsorted(removed, (span.start, span.end))
@@ -158,7 +145,6 @@ class _Merging:
             )
 
     def _emptied(self, made: Sequence[MadeFile]) -> Iterator[RecordSpan]:
-        """The spans of Kafka partitions of which no row is left."""
         filled = {each.partition for each in made}
         held = {one.partition for source in self._group.files for one in source.ranges}
         deleted = {partition for each in self._sources for partition in each.removed_partitions}
@@ -174,7 +160,6 @@ class _Merging:
 
 
 def _opened(storage: TopicStorage, files: Sequence[SourceFile], closing: ExitStack) -> list[OpenFile]:
-    """The open files, in their order. Several are opened at a time: each takes some requests to the store."""
     with ThreadPoolExecutor(OPENERS, thread_name_prefix="open") as pool:
         opening = [pool.submit(partial(OpenFile.open, storage), each.file) for each in files]
         found = []

@@ -1,6 +1,6 @@
-"""The certificate of an erasure: signed JSON, and beside it an HTML page for people.
+"""The certificate of an erasure, as signed JSON and HTML.
 
-It names no condition and no salt: the condition may be a person's name, and the salt would prove it to every reader.
+Without condition (maybe a person's name) and salt (which would prove it).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def document_of(report: PlanReport, author: Author) -> dict[str, Any]:
 
 
 def write_certificate(report: PlanReport, path: Path, key: SigningKey, author: Author) -> tuple[str, str]:
-    """Write the JSON and the page; return their paths. Each file is there whole or not at all. Raises ConfigError."""
+    """Write the JSON and the page, each atomically; return their paths. Raises ConfigError."""
     document = document_of(report, author)
     signed = {"certificate": document, "signature": key.sign(document).to_json()}
     page = path.with_name(path.name + PAGE)
@@ -58,7 +58,6 @@ def write_certificate(report: PlanReport, path: Path, key: SigningKey, author: A
 
 
 def page_of(document: Mapping[str, Any], key_id: str) -> str:
-    """Return the page of a certificate that is signed by this key."""
     return html_page("Certificate of erasure", "\n".join(_lines(document, key_id)))
 
 

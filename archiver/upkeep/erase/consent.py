@@ -1,4 +1,4 @@
-"""The question before an erasure: how many records, at which offsets, and what a few of them are."""
+"""The question before an erasure: the number of records, their offsets, and a sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDTH: Final = 300
 
 @dataclass(slots=True, kw_only=True)
 class ErasureConsent:
-    """Asks before records are erased, and again if other records were found than those that were agreed on."""
+    """Asks before records are erased, and again if the records differ from `agreed`."""
 
     config: Config
     topic: str
@@ -31,11 +31,10 @@ class ErasureConsent:
 
     @property
     def asks(self) -> bool:
-        """Whether a person is asked."""
         return self.consent.asks
 
     def check(self, report: EraseReport, files: int) -> None:
-        """Ask about what was found. Raises ConsentMissing if the answer isn't yes."""
+        """Ask about the records that were found. Raises ConsentMissing if the answer isn't yes."""
         if not report.spans or report.spans == self.agreed:
             return
         if report.commits and self.agreed is not None and not Cover(self.agreed).beyond(report.spans):
@@ -56,7 +55,6 @@ class ErasureConsent:
 
 
 def sample_of(config: Config, report: EraseReport) -> Iterator[str]:
-    """Show a few of the records that were found, and how many can't be judged."""
     for line in islice(shown_records(open_archive(config, report.topic, coerces=False), report.spans), SAMPLE):
         text = line.decode().rstrip()
         yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"

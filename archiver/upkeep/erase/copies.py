@@ -1,4 +1,4 @@
-"""Uploads that no table ever had and that may hold erased records: left by jobs that died before they staged them."""
+"""Uploads of dead jobs that may hold erased records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Spans = Mapping[int, Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
-    """How many such uploads were deleted, and the paths of those that are too young, in doubt, or not readable."""
+    """The number of deleted uploads, and the paths left: too young, in doubt, or unreadable."""
 
     deleted: int = 0
     left: tuple[str, ...] = ()
@@ -38,10 +38,9 @@ def remove_copies(
     formats: SegmentFormats,
     older_than_ms: int,
 ) -> Copies:
-    """Delete uploads with erased offsets that are older than the time, and that nothing needs.
+    """Delete unneeded uploads older than `older_than_ms` with erased offsets (by footer).
 
-    The footer says which offsets a file has. One that is younger may belong to a job at work. Before files go, and
-    after it, the `trail` gets an entry. Raises the leaves of StorageError, RegistryError and TableError.
+    Younger ones may belong to a running job. Audited. Raises StorageError, RegistryError and TableError.
     """
     objects = ObjectStore.of_table(table.iceberg)
     found: list[tuple[ListedObject, DataFileName]] = []
@@ -84,7 +83,7 @@ def remove_copies(
 def _may_hold(
     each: ListedObject, name: DataFileName, erased: Spans, objects: ObjectStore, formats: SegmentFormats
 ) -> bool:
-    """Whether an upload may hold erased offsets, by its footer. One that can't be read may hold anything."""
+    """Whether an upload may hold erased offsets, by its footer. True if it can't be read."""
     if not each.size or (name.partition is not None and name.partition not in erased):
         return False
     try:

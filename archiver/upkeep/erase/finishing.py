@@ -1,6 +1,6 @@
-"""The end of erasures: every object and copy with erased records is deleted, and what is finished is noted.
+"""The end of erasures: delete every object and copy with erased records, and record what is finished.
 
-What can't be deleted yet is named, and keeps its erasure open.
+Objects that can't be deleted yet are named and keep their erasure open.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, SUPERSEDED_B
 def finish(
     work: TopicErasure, report: EraseReport, *, grace: float, now: float, expires_owned: ExpiresOwned = never_owned
 ) -> None:
-    """Delete every object that has erased records, as far as nothing needs it; note what is finished.
+    """Delete unneeded objects with erased records, and record finished erasures.
 
-    An erasure of which not all records were found is never noted as finished. `expires_owned` decides about snapshots
-    that the table's owner keeps.
+    `expires_owned` decides about snapshots that the owner keeps.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:
         return
     clean_spool(work.config.archive.spool)
     commits = len(report.commits)
-    if waiting.keys() - {report.erasure}:  # others may have brought some back since
+    if waiting.keys() - {report.erasure}:  # other runs may have restored some since
         erased = work.registry.erasures.offsets(work.topic)
         again = AtOffsets({each: tuple(those) for each, those in erased.items()})
         first = min(waiting)
@@ -100,10 +99,9 @@ def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable,
 
 
 def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> tuple[str, ...]:
-    """The runs that may have read erased records before, and still write: they are alive, or died lately.
+    """Runs, live or recently dead, that may still write erased records.
 
-    Ask before uploads are listed: then the list has all that other runs have uploaded. `is_anew` says that the
-    table had some again just before. A run that still searches is among them.
+    Call it before listing uploads. `is_anew` if the table had erased records again.
     """
     now_ms = work.now_ms()
     fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
@@ -115,7 +113,6 @@ def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], 
 
 
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:
-    """What `status` says of an erasure that the owner's settings keep open. Empty if they don't."""
     if not found.owned:
         return {}
     return {"settings": dict(found.settings), "snapshots": [one.snapshot_id for one in found.owned]}
@@ -133,17 +130,15 @@ def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, objec
 
 
 def _lasting(value: Mapping[str, object]) -> dict[str, object]:
-    """What the trail gets of an erasure: what it was, not how far it came."""
     return {name: each for name, each in value.items() if name not in {SEARCHED_MS, WAITS_FOR}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Open erasures by how far they are.
+    """Open erasures by progress.
 
-    Those of `searched` go by known offsets, or the run with their condition has found all that there was. The search of
-    the others was cut short: `superseded` ones were followed by one that ended, and `unsearched` ones weren't. No
-    condition is kept, so nobody else can go on with a search.
+    The search of the last two was cut short, and can't be continued: conditions aren't kept. `superseded` if a later
+    search ended.
     """
 
     searched: tuple[str, ...]
@@ -152,7 +147,6 @@ class Standing:
 
     @classmethod
     def of(cls, erasures: Mapping[str, Mapping[str, Any]]) -> Self:
-        """How far these are, by what is kept of them."""
         cut = {each: value for each, value in erasures.items() if not is_searched(value)}
         return cls(
             searched=tuple(each for each in erasures if each not in cut),
@@ -162,5 +156,5 @@ class Standing:
 
 
 def is_searched(value: Mapping[str, Any]) -> bool:
-    """Whether all records of an erasure are known by their offsets, by what is kept of it."""
+    """Whether all records of an erasure are known by offset."""
     return SEARCHED_MS in value or CONDITION not in value

@@ -1,8 +1,6 @@
-"""`archiver erase`: take records out of an archive for good.
+"""`archiver erase`: rewrite files without the records, expire snapshots, delete every object that had them.
 
-Files with such records are written anew without them. Then old snapshots are expired at once, and every object that had
-the records is deleted. What can't be deleted yet is named, and `--finish` goes on with it. It may run beside an
-archiver, and may be killed at any moment and run again.
+What can't be deleted yet is named; `--finish` continues. Safe beside an archiver, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -47,10 +45,9 @@ from catalog.registry.erased_offsets import CONDITION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """`grace` is for how many seconds readers of older snapshots keep their files. A dry run changes nothing.
+    """Options of an erasure. `grace` is in seconds for readers of older snapshots.
 
-    `expires_owned` decides about snapshots with erased records that the table's owner keeps by `history.expire.*`. By
-    default they stay, and so does the erasure.
+    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep.
     """
 
     grace: float = 0.0
@@ -59,10 +56,9 @@ class EraseOptions:
 
 
 class Erase:
-    """Erases the records of a topic that a condition holds for, as far as they are archived or staged by now.
+    """Erase a topic's matching records, archived or staged, or without a condition continue unfinished erasures.
 
-    Without a condition it goes on with erasures that aren't finished. `agreed` are spans of records that consent
-    was given to already: the question comes only if other records are found.
+    `agreed` are spans that have consent.
     """
 
     def __init__(
@@ -91,13 +87,10 @@ class Erase:
         self._consent = ErasureConsent(config=config, topic=topic, consent=consent, agreed=agreed)
 
     def run(self) -> EraseReport:
-        """Erase. RecordsHeld where a legal hold is on such records: nothing is changed then.
+        """Files that fail are in the report.
 
-        FilesShared if the table's owner forbids the deletion of files: nothing is changed then, either.
-
-        ConfigError where this machine's clock isn't that of Postgres.
-
-        Raises what stops the whole erasure. Files that fail are in the report, and the others go on.
+        Raises before any change RecordsHeld, FilesShared if the owner forbids deleting files, and ConfigError if this
+        clock differs from Postgres'.
         """
         started = time.monotonic()
         with ExitStack() as closing:
@@ -133,7 +126,7 @@ class Erase:
 
     def _expires_owned(self, snapshots: Sequence[Snapshot], settings: Mapping[str, str]) -> bool:
         ids = frozenset(one.snapshot_id for one in snapshots)
-        if ids not in self._decided:  # it is decided once, also if others commit meanwhile
+        if ids not in self._decided:  # decided once, even if other engines commit
             self._observer(OwnedSnapshots(snapshots=tuple(snapshots), settings=settings))
             self._decided[ids] = self._options.expires_owned(snapshots, settings)
         return self._decided[ids]
@@ -159,7 +152,6 @@ class Erase:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
-        """Check the condition against the table, and bring what is staged into it."""
         columns = {}
         if isinstance(where, Where):
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
@@ -173,7 +165,6 @@ class Erase:
         return Matching(where, {each: end for each, end in ends.items() if where.bounds(each) is not None}, columns)
 
     def _ask(self, work: TopicErasure, condition: Matching | AtOffsets, report: EraseReport) -> None:
-        """Search without writing anything, and ask about what was found."""
         preview = EraseReport(topic=report.topic, table=report.table, dry_run=True)
         erase_rows(work, condition, preview, erasure="", value={}, dry_run=True)
         self._observer(RecordsFound(rows=preview.rows))
@@ -181,7 +172,7 @@ class Erase:
 
 
 def _check_archived(offsets: OffsetList, ends: Mapping[int, int], topic: str) -> None:
-    """Refuse a list with offsets that aren't archived: it may be that of another topic."""
+    """Raise ConfigError for offsets that aren't archived: the list may be that of another topic."""
     for partition, spans in offsets.spans.items():
         if spans[-1][1] > ends.get(partition, 0):
             raise ConfigError(

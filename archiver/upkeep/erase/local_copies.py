@@ -1,4 +1,4 @@
-"""Copies on this machine: files that the store denied, and what was read from manifests."""
+"""Copies on this machine: files that the store refused, and cached manifests."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from schema_mapping.columns.fixed import OFFSET_ID
 def remove_local_copies(
     spool: Path, table: ArchiveTable, erased: Spans, *, archived: Mapping[int, int], formats: SegmentFormats
 ) -> Copies:
-    """Delete the files of a spool that the store denied and that may have erased offsets.
+    """Delete refused files in the spool with erased offsets.
 
-    Only those go whose records are all in the table, erased or retired. A file with others may be the only one that
-    has them: those from the `archived` ends on, or that the log lost or compacted away before it was asked for them
-    again. It is left. Raises the leaves of StorageError and ReplayError where a file of the table can't be read.
+    Only if each record is in the table, erased or retired: the file may be the only copy. Raises StorageError, and
+    ReplayError for an unreadable table file.
     """
     deleted: int = 0
     left: list[str] = []
@@ -57,14 +56,14 @@ def remove_local_copies(
 
 
 def forget_plans(spool: Path) -> None:
-    """Remove what was read from manifests: it has the partitions of files, and so values of their records."""
+    """Remove cached manifests, which have partition values of records."""
     plans = PlanCache.below(spool)
     if plans is not None:
         plans.forget_all()
 
 
 def partition_columns(table: ArchiveTable) -> tuple[str, ...]:
-    """The columns of keys and values that the table is partitioned by, or was."""
+    """The key and value columns in any partition spec of the table, current or old."""
     specs = table.iceberg.metadata.specs().values()
     found = {table.schema.find_column_name(field.source_id) or "" for spec in specs for field in spec.fields}
     return tuple(sorted(each for each in found if each.partition(".")[0] in {names.KEY, names.VAL}))
@@ -96,7 +95,6 @@ def _uri(path: Path) -> str:
 def _are_known(
     offsets: Offsets, partition: int, table: ArchiveTable, erased: Spans, rows: Callable[[], TableRows]
 ) -> bool:
-    """Whether each of the offsets is in the table, or was erased or retired."""
     edges = np.array(erased.get(partition, ()), np.int64).reshape(-1)
     stays = offsets >= table.first_offsets.get(partition, 0)
     wanted = offsets[stays & (np.searchsorted(edges, offsets, side="right") % 2 == 0)]

@@ -1,4 +1,4 @@
-"""Records that an erasure names by partition and offset: in options as `0:1200-1209`, or in a file."""
+"""Records named by partition and offset: as options (`0:1200-1209`) or in a file."""
 
 from __future__ import annotations
 
@@ -21,21 +21,18 @@ _END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class OffsetList:
-    """Half-open spans of offsets by partition, joined and in order."""
+    """Half-open spans of offsets by partition, joined and sorted."""
 
     spans: Mapping[int, tuple[tuple[int, int], ...]]
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Self:
-        """Parse `PARTITION:OFFSET` or `PARTITION:FIRST-LAST`, both included. Raises ConfigError."""
+        """Parse `PARTITION:OFFSET` or `PARTITION:FIRST-LAST`, both inclusive. Raises ConfigError."""
         return cls._of(_parsed(text) for text in texts)
 
     @classmethod
     def read(cls, lines: Iterable[str], *, name: str) -> Self:
-        """Read a line for each record: `PARTITION,OFFSET`, or JSON as `archiver replay` writes it.
-
-        Raises ConfigError, which names the line, for any other line: none is left out in silence.
-        """
+        """Read `PARTITION,OFFSET` lines, or JSON of `archiver replay`. Raises ConfigError, naming the line."""
         return cls._of(_listed(lines, name))
 
     @classmethod
@@ -55,7 +52,6 @@ class OffsetList:
         return cls({partition: tuple(joined(those)) for partition, those in sorted(found.items())})
 
     def joined_with(self, other: OffsetList) -> OffsetList:
-        """The offsets of both."""
         return self._of(
             (partition, start, end)
             for part in (self, other)
@@ -74,7 +70,7 @@ class OffsetList:
 
     @property
     def text(self) -> str:
-        """The list as options would have it, the same for the same offsets."""
+        """The list in option syntax, canonical for equal offsets."""
         return ",".join(
             f"{partition}:{start}-{end - 1}" for partition, spans in self.spans.items() for start, end in spans
         )

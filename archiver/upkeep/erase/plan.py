@@ -1,4 +1,4 @@
-"""One erasure over several topics: a plan names the records of each, one question is about all of them."""
+"""One erasure over several topics: a plan names each topic's records, with one question about all."""
 
 from __future__ import annotations
 
@@ -30,15 +30,13 @@ _SHAPE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedErasure:
-    """The records of one topic that must go."""
-
     topic: str
     condition: Where | OffsetList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePlan:
-    """The erasures of a plan, one a topic. `reason` is for the certificate."""
+    """The erasures of a plan, one per topic. `reason` is for the certificate."""
 
     erasures: tuple[PlannedErasure, ...]
     reason: str = ""
@@ -46,20 +44,18 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReport:
-    """The reports of the topics, and the errors of topics that could not be erased."""
-
     plan: ErasurePlan
     reports: tuple[EraseReport, ...]
     errors: Mapping[str, ContextError] = field(default_factory=dict)
 
     @property
     def succeeded(self) -> bool:
-        """Whether the records of every topic are gone, or would be found."""
+        """Whether the records of every topic are gone (dry run: would be found)."""
         return not self.errors and all(report.succeeded for report in self.reports)
 
 
 def read_plan(path: Path) -> ErasurePlan:
-    """Read a plan. Paths in it start from its folder. Raises ConfigError, which names the section."""
+    """Read a plan; its paths are relative to its folder. Raises ConfigError, naming the section."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -97,10 +93,7 @@ def _planned(section: Any, path: Path, number: int) -> PlannedErasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasePlan:
-    """Erases the records of a plan: all topics are searched before any is changed.
-
-    What was agreed on is erased. If other records are found then, the question comes again for that topic.
-    """
+    """All topics are searched before any is changed. Consent is repeated if a topic's records differ."""
 
     config: Config
     plan: ErasurePlan
@@ -111,10 +104,10 @@ class ErasePlan:
     formats: SegmentFormats = FORMATS
 
     def run(self) -> PlanReport:
-        """Search, put the question, and erase topic by topic.
+        """Errors during an erasure are in the report.
 
-        Raises what stops the search of a topic, such as RecordsHeld or FilesShared, UpkeepError if a file can't be
-        searched, and ConsentMissing: nothing is changed then. An error while a topic is erased is in the report.
+        Raises before any change errors of a search (RecordsHeld, FilesShared), UpkeepError for unreadable files, and
+        ConsentMissing.
         """
         previews = [self._search(erasure) for erasure in self.plan.erasures]
         if self.options.dry_run:

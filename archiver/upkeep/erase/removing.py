@@ -1,7 +1,4 @@
-"""Takes the rows of an erasure out of the table: searches them, sees that nobody holds them, and commits without them.
-
-Others may change files meanwhile. Then it is searched again.
-"""
+"""Remove an erasure's rows from the table, searching again if other engines change files."""
 
 from __future__ import annotations
 
@@ -45,10 +42,9 @@ def erase_rows(
     dry_run: bool = False,
     consent: ErasureConsent | None = None,
 ) -> bool:
-    """Write files with such rows anew, and note their offsets as erased. `value` is kept until it is finished.
+    """Rewrite files without matching rows, and record their offsets. `value` is kept until the erasure is finished.
 
-    With `consent` it is asked for before the first commit. Returns whether the search ended, and the registry has it
-    so. Raises ConsentMissing.
+    Asks before the first commit; raises ConsentMissing. Returns whether the search ended.
     """
 
     def attempt() -> bool | None:
@@ -84,7 +80,7 @@ def erase_rows(
 
 
 def _is_search(condition: Condition) -> bool:
-    """Whether a user asked for these records, so that all of them are known at its end."""
+    """Whether a user searched for these records, so that all are known when the search ends."""
     return isinstance(condition, Matching) or (isinstance(condition, AtOffsets) and condition.is_search)
 
 
@@ -140,7 +136,7 @@ def _search(
 def _commit(
     work: TopicErasure, found: Sequence[RemovalResult], known: Mapping[str, TableFile], report: EraseReport
 ) -> bool:
-    """Commit batch by batch. False if other engines changed a file meanwhile."""
+    """Commit batch by batch. Return False if other engines changed a file."""
 
     def plan(batch: Sequence[RemovalResult], table: ArchiveTable) -> Rewrite:
         refuse_unerasable(table)
@@ -171,7 +167,6 @@ def _size(each: Component) -> int:
 
 
 def may_match(each: Component, condition: Condition) -> bool:
-    """Whether a component may have such records, by its ranges."""
     match condition:
         case Matching(where, ends):
             for one in each.ranges:
@@ -190,7 +185,7 @@ def may_match(each: Component, condition: Condition) -> bool:
 
 
 def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFile]) -> list[Component]:
-    """Components of files that only the store has any more: they are searched, and never written anew."""
+    """Components of files that only the store still has: they are searched, never rewritten."""
     there = {file_name(file.path) for file in files}
     by_path: dict[str, list[RemovableRange]] = {}
     for each in ranges:
@@ -203,7 +198,7 @@ def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFi
 
 
 def unknown_rows(file: TableFile) -> UpkeepError:
-    """Why a file in which no known range has records isn't searched."""
+    """The error for a file without known ranges, which isn't searched."""
     return UpkeepError(
         "the registry has no range of this file's rows, so they can't be accounted for; it wasn't searched. Run"
         " `archiver registry rebuild`, which adds ranges that journal or footers know. If none does, it isn't known"

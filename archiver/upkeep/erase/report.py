@@ -15,22 +15,15 @@ from schema_mapping.errors import ContextError
 
 @dataclass(slots=True, kw_only=True)
 class EraseReport:
-    """What an erasure found and did. It is filled during the run.
+    """What an erasure found and did. Filled during the run.
 
-    `spans` are the offsets that were found (partition, start, end), `offsets` how many these are by partition.
-    `salt` proves later which condition the `condition_hash` is of; it is kept nowhere. `copies` are uploads of dead
-    jobs that may hold some of the records and are too young to be deleted. `rewriters` are runs of other jobs that may
-    have read some before, and may still upload them. `finished` are the erasures of which no
-    object has a record any more; those of `unfinished` go on with `archiver erase TOPIC --finish`. `unsearched` are
-    those among them whose search was cut short: run them again with their condition. `given_up` are such ones that were
-    closed, because the search of a later one ended: nothing is said of their records.
+    `spans` are (partition, start, end). `salt` proves the condition of `condition_hash` and is stored nowhere. `copies`
+    are uploads too young to delete. `rewriters` may still upload such records. `unfinished` erasures continue with
+    `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a complete search.
 
-    `local` are files in this machine's spool that may hold some, and records that nothing else has.
-    `partition_columns` are the columns of keys and values that the table is partitioned by, or was: manifests of the
-    snapshot that erased have their values.
+    `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
-    `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
-    columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
+    `unjudged` records (partition, start, end) lack the condition's columns and stay; `doubtful` erasures have such.
     """
 
     topic: str
@@ -62,13 +55,12 @@ class EraseReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the records are gone from every object, or would be found."""
+        """Whether the records are gone from every object (dry run: would be found)."""
         is_known = not (self.failures or self.unjudged or self.doubtful)
         return is_known and not self.purged.failures and (self.dry_run or not self.unfinished)
 
     @property
     def unjudged_records(self) -> dict[int, int]:
-        """How many records couldn't be judged, by partition."""
         found: dict[int, int] = {}
         for partition, start, end in self.unjudged:
             found[partition] = found.get(partition, 0) + end - start
@@ -77,7 +69,7 @@ class EraseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedSnapshots:
-    """Snapshots have erased records, and the table's owner keeps them by these properties. Now the caller decides."""
+    """Snapshots with erased records that these properties keep. The caller decides."""
 
     snapshots: tuple[Snapshot, ...]
     settings: Mapping[str, str]
@@ -85,15 +77,13 @@ class OwnedSnapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSearched:
-    """So many files may have such records, with so many bytes."""
-
     files: int
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearched:
-    """A file, or files that share ranges, were read, and written anew if they have such records."""
+    """Files that share ranges were searched, and rewritten if they have such records."""
 
     files: int
     rows: int
@@ -101,23 +91,17 @@ class FileSearched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsFound:
-    """The search before the question ended."""
-
     rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFailed:
-    """A file could not be read or written, and stays as it is."""
-
     path: str
     error: ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseFinished:
-    """The run is over."""
-
     report: EraseReport
 
 

@@ -1,4 +1,4 @@
-"""Shows records that an erasure found, as `archiver replay --decode` does."""
+"""Show records that an erasure found, as `archiver replay --decode` does."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from archiver.upkeep.erase.spans import Span
 
 
 def shown_records(archive: TopicArchive, spans: Iterable[Span]) -> Iterator[bytes]:
-    """Give the records of these spans that the table has, as JSON lines.
+    """The table's records of these spans as JSON lines, without those only in retired files.
 
-    Records that only retired files in the store have are not among them. Raises what TopicArchive raises.
+    Raises the errors of TopicArchive.
     """
     for partition, first, end in spans:
         start = max(first, archive.first_offset(partition))

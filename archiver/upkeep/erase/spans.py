@@ -1,4 +1,4 @@
-"""Spans of offsets that an erasure finds: those that go, and those that stay and couldn't be judged."""
+"""Spans of offsets in an erasure: erased, or kept because they couldn't be judged."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ ByPartition: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 
 
 def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
-    """Whether all of these offsets were erased before."""
     return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)
 
 
 def counted(spans: Iterable[Span]) -> dict[int, int]:
-    """How many offsets go, by partition. Several files may have the same ones."""
+    """The number of distinct offsets by partition."""
     return {partition: sum(end - start for start, end in those) for partition, those in _joined(spans).items()}
 
 
 def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same offsets as joined spans, by partition and offset."""
     return tuple((partition, start, end) for partition, those in sorted(_joined(spans).items()) for start, end in those)
 
 
 def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
-    """The offsets that are not `gone` now and were not erased before, in order."""
+    """The offsets neither `gone` now nor erased before, sorted."""
     taken = (*gone, *((each, start, end) for each, those in erased.items() for start, end in those))
     by_partition, cover = _joined(taken), Cover(taken)
     return tuple(

@@ -1,4 +1,4 @@
-"""What the erasures of one topic work with, and how what is staged is brought into the table before them."""
+"""What the erasures of one topic share, and how staged ranges are committed before them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,18 @@ STAGED_PAUSE: Final = 2.0
 
 
 def refuse_unerasable(table: ArchiveTable) -> None:
-    """Raise FilesShared if the table's owner forbids the deletion of files: erased records would stay in them."""
+    """Raise FilesShared if the owner forbids deleting files: erased records would stay in them."""
     refuse_shared(table.properties, table.topic.table, refused="nothing was erased")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicErasure(RemovalWork):
-    """The erasures of one topic."""
-
     observer: EraseObserver = ignore
 
     def settle(self, ends: Mapping[int, int]) -> None:
-        """Have everything staged below these offsets committed, by the archiver at work or by us.
+        """Wait until everything staged below these offsets is committed, by a running archiver or by this process.
 
-        TopicBusy (retryable) where that takes too long.
+        Raises TopicBusy (retryable) if that takes too long.
         """
         for attempt in range(STAGED_TRIES):
             pending = self.registry.files.pending(self.topic)

@@ -1,6 +1,3 @@
-"""`archiver orphans`: find and delete files that no table refers to and none ever will.
-
-`Orphans` runs it. `search` finds them with `references`, `removal` deletes them, `noted` tells the audit trail.
-"""
+"""`archiver orphans`: find and delete files that no table refers to and none will."""
 
 __all__ = ["job", "noted", "references", "removal", "report"]

@@ -1,4 +1,4 @@
-"""The end of rows of `files` whose objects are gone: others deleted them, or a lifecycle rule of the bucket."""
+"""Forget files whose objects are gone: deleted by hand or by a lifecycle rule of the bucket."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOOKS_AT_ONCE: Final = 16
 
 
 def forget_ended(table: ArchiveTable, registry: Registry, *, seen: Container[str]) -> int:
-    """Remove the rows of files that left the table a month ago and that the store has no more; return how many files.
+    """Remove rows of files gone from the store and for a month from the table; return their number.
 
-    `seen` are the names that a listing of the store gave. Each of the others is asked for by its path: it may lie
-    elsewhere. A file that a refill, a hold or a rewrite needs keeps its row. Raises the leaves of StorageError.
+    `seen` are listed names; other files are looked up. Files needed by a refill, hold or rewrite are kept. Raises
+    StorageError.
     """
     ended = {
         path: each for path, each in registry.claims.ended_files(table.topic).items() if file_name(path) not in seen

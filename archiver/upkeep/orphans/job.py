@@ -1,7 +1,7 @@
-"""`archiver orphans`: find and delete uploads that no table will ever have, and manifests of failed commits.
+"""`archiver orphans`: delete unreferenced uploads, and manifests of failed commits.
 
-Nothing is deleted that a retained snapshot, branch or tag, the registry, the journal or a commit in doubt refers to,
-and nothing that others wrote. Progress needs no memory: a deleted file is not found again.
+Keeps what snapshots, branches, tags, registry, journal or a commit in doubt refer to, and foreign files. Keeps no
+state.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ LEAST_AGE = 86_400.0
 
 
 class Orphans:
-    """The orphans of `topics` (default: all that the registry knows and the configuration has).
+    """The orphans of `topics`, by default all registered and configured.
 
-    `older_than` (seconds) defaults to `[archive] orphan_grace`. With `deletes` the orphans are deleted. ConfigError
-    where `older_than` is less than a day and less than the configuration allows.
+    `older_than` (seconds) defaults to `[archive] orphan_grace`. Raises ConfigError if under a day and under the
+    configured minimum.
     """
 
     def __init__(
@@ -74,10 +74,7 @@ class Orphans:
         self._consent = consent
 
     def run(self) -> OrphansReport:
-        """Search, and delete if asked to.
-
-        Raises failures that stop all topics. The failure of one topic or object is in the report, and the others go on.
-        """
+        """Raises failures that stop all topics; remaining ones are in the report."""
         started = time.monotonic()
         with ExitStack() as closing:
             connected = Connected(
@@ -138,7 +135,6 @@ class Orphans:
         return report
 
     def _ask(self, report: TopicOrphans) -> None:
-        """Ask before files are deleted. Each is looked at again afterwards; none is added."""
         question = RemovalQuestion(
             topic=report.topic,
             verb="delete",

@@ -1,13 +1,8 @@
-"""Which orphans no snapshot of a table ever named. They alone may go while the owner forbids the deletion of files.
+"""Orphans that no snapshot ever named: only they may be deleted if the owner forbids deleting files.
 
-A snapshot that has expired leaves nothing that says what it named, and another table may still have it. So only the
-time since which no snapshot expired counts: each snapshot has a sequence number of its own, one higher than the last. A
-file that was made after that, and that no retained snapshot names, never was in the table. The table alone says so: the
-registry may have been rebuilt, and the journal may be younger than the table.
-
-A table that was restored from an older metadata file gives numbers again. So a manifest counts only if each data file
-that it names was added by a retained snapshot as well, or never was in the table either. A file that a refill brought
-back was in the table before, and its former manifest, too.
+Expired snapshots leave no record, so a file must be younger than the last expiry and unnamed by retained snapshots.
+Only the table is used: registry and journal may be younger. A table restored from older metadata reuses sequence
+numbers, so each data file of a manifest is checked too. Files brought back by a refill were in the table.
 """
 
 from __future__ import annotations
@@ -41,10 +36,9 @@ _SEQUENCE: Final = "sequence-number"
 
 
 def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Container[str]) -> frozenset[str]:
-    """Return the paths of the orphans of which it is certain that no snapshot ever named them.
+    """The paths of the orphans that certainly no snapshot ever named.
 
-    `references` are the names of the files that retained snapshots name, so none of `orphans`. Raises subclasses of
-    StorageError.
+    `references` are the names in retained snapshots. Raises StorageError.
     """
     metadata = table.iceberg.metadata
     last = metadata.next_sequence_number() - 1
@@ -67,7 +61,6 @@ def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Con
 
 
 def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]:
-    """The names of the data files in manifests of a list that no snapshot has. Manifests that are gone name nothing."""
     for manifest in listed_by(path, io):
         if file_name(manifest.manifest_path) not in references:
             with suppress(ObjectMissing):
@@ -75,7 +68,6 @@ def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]
 
 
 def _brought_back(table: ArchiveTable) -> frozenset[str]:
-    """The names of the files that retained refills added."""
     return frozenset(
         file_name(entry.data_file.file_path)
         for snapshot in table.iceberg.metadata.snapshots
@@ -88,7 +80,7 @@ def _brought_back(table: ArchiveTable) -> frozenset[str]:
 
 
 def _is_young(each: Orphan, since_ms: int | None) -> bool:
-    """Whether a data file was named after the last snapshot expired. What a rewrite replaced was in the table."""
+    """Whether a data file was named after the last expiry. Files that a rewrite replaced were in the table."""
     name = DataFileName.parse(each.name)
     if name is None or since_ms is None or each.kind is OrphanKind.REPLACED:
         return False
@@ -96,13 +88,11 @@ def _is_young(each: Orphan, since_ms: int | None) -> bool:
 
 
 def _is_of(each: Orphan, attempts: set[UUID]) -> bool:
-    """Whether a manifest belongs to one of these attempts to commit. All files of an attempt have its UUID."""
     name = ManifestName.of(each.name)
     return name is not None and name.uuid in attempts
 
 
 def _unbroken(metadata: TableMetadata, last: int) -> dict[int, Snapshot]:
-    """The retained snapshots by sequence number, from the last one back to the first that is missing."""
     known = {one.sequence_number: one for one in metadata.snapshots}
     found: dict[int, Snapshot] = {}
     at = last
@@ -120,7 +110,6 @@ def _since_ms(unbroken: dict[int, Snapshot], last: int) -> int | None:
 
 
 def _sequence_of(io: FileIO, path: str) -> int | None:
-    """The sequence number in the header of a manifest list. None if it can't be read, or the list is gone."""
     try:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
             text = str(reader.header.meta.get(_SEQUENCE, ""))

@@ -1,4 +1,4 @@
-"""A deletion of files as the audit trail tells it: once before with all that may go, once after with what went."""
+"""Audit entries of a deletion: before it all candidates, after it the deleted files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from catalog.model import new_id
 def noted_deletion(
     trail: AuditTrail, kind: Literal["orphans", "purge"], report: TopicOrphans, *, gone: Sequence[Orphan] = ()
 ) -> Iterator[None]:
-    """Note that `report.orphans` may be deleted inside the block, and at its end which of them were.
+    """Write an entry before the block with all candidates, and one after it with the deleted files.
 
-    Those that were `gone` before are in neither, and where no other is left nothing is noted. A kill leaves the first
-    entry alone: it names all that can have been deleted.
+    Without candidates beside `gone` nothing is written. After a kill the first names all that may be deleted.
     """
     before = {each.path for each in gone}
     going = [each for each in report.orphans if each.path not in before]

@@ -1,7 +1,6 @@
-"""The names of the files that a table refers to: in retained snapshots, and in commits that may still land.
+"""The names that a table refers to, in retained snapshots and commits that may land.
 
-Names, not paths: ours contain a ULID or a UUID, so `s3` or `s3a`, or a moved table, make no difference. A name that was
-once referred to stays: in doubt a file is kept.
+Names contain a ULID or UUID, so `s3`, `s3a` or a move make no difference.
 """
 
 from __future__ import annotations
@@ -32,11 +31,10 @@ _NO_PARENT: Final = "null"
 
 
 class References:
-    """The set of names. It grows as the table moves on. Not for use by two threads at a time.
+    """A growing set of names. Not thread-safe.
 
-    A manifest list that the archiver wrote for another table in the same folder counts as well: that table may come
-    back, and its files exist only here. With `is_of_one_table` such lists are passed over: files that an erasure took
-    out of this table have no excuse to stay.
+    Lists of another table of the archiver in the same folder count, unless `is_of_one_table`: files of an erasure must
+    go.
     """
 
     def __init__(self, *, is_of_one_table: bool = False) -> None:
@@ -49,9 +47,9 @@ class References:
         return name in self._names
 
     def look(self, load: Callable[[], ArchiveTable], lists: Sequence[str]) -> ArchiveTable:
-        """Add what the table refers to now, and what it would if one of the manifest `lists` were still to land.
+        """Add what the table refers to now, and what it would if one of the manifest `lists` still landed.
 
-        Returns the table as it was loaded. Raises the leaves of TableError and StorageError.
+        Returns the loaded table. Raises TableError and StorageError.
         """
         for left in reversed(range(_LOADS)):
             table = load()
@@ -67,10 +65,7 @@ class References:
         return table
 
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
-        """Add the files of commits that may land, or that have landed if the table was loaded from an older state.
-
-        The first assert the table's current snapshot. The latter have a sequence number that the table hasn't reached.
-        """
+        """Add files of commits that may land: asserting the current snapshot, or with a later sequence number."""
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
             if path in self._followed or file_name(path) in self._names:
@@ -109,13 +104,12 @@ def _files(io: FileIO, manifest: ManifestFile) -> set[str]:
 
 
 def _is_of_other_table(path: str, table: ArchiveTable) -> bool:
-    """Whether the archiver wrote a manifest list for another table. Other engines' lists don't say."""
     name = ManifestName.of(file_name(path))
     return name is not None and is_of_archiver(name.uuid) and not is_ours(name.uuid, table.uuid)
 
 
 def _head_of(io: FileIO, path: str) -> tuple[str, int]:
-    """The parent of a manifest list's snapshot, and its sequence number: 0 in a list of format version 1."""
+    """The parent snapshot and sequence number of a manifest list (0 in format version 1)."""
     try:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
             meta = reader.header.meta

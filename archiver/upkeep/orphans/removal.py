@@ -1,8 +1,7 @@
-"""Delete orphans in batches. Each is checked again before it is deleted: an archiver may be at work meanwhile.
+"""Delete orphans in batches, checked again right before. Safe to repeat.
 
-The topic's row lock makes sure that nothing is staged and no rewrite begins while a batch is deleted. Deletion ends if
-that lock is lost. Staged files are looked up before their commit, so a later commit notices files that are gone. If the
-process is killed, the next run goes on.
+The topic's row lock prevents staging and rewrites; losing it ends the deletion. Commits look up their staged files
+first.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class Checks(Protocol):
-    """What a removal asks before it deletes: what the table refers to now, and which uploads a run has claimed."""
+    """The checks before a deletion."""
 
     @property
     def references(self) -> Container[str]:
-        """The names of the files that the table refers to, as far as they were looked at."""
+        """The names that the table refers to, as of the last `look`."""
 
     def look(self) -> ArchiveTable:
         """Look again at what the table refers to; return the table."""
 
     def is_renewed(self, known: FileStates, name: str) -> bool:
-        """Whether a run has claimed this file a short time ago."""
+        """Whether a run has claimed this file recently."""
 
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
-        """Whether an erasure has promised readers that they keep this file."""
+        """Whether an erasure has promised this file to readers of older snapshots."""
 
     def permit(self, orphan: Orphan) -> Permit:
-        """What the deletion of this file depends on. It is asked right before, too."""
+        """What the deletion of this file depends on. Called right before it, too."""
 
 
 def remove_orphans(
@@ -65,17 +64,15 @@ def remove_orphans(
     observer: OrphanObserver,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Delete those of `report.orphans` that are still orphans; `report` gets the fate of each.
+    """Delete the remaining orphans of `report.orphans`, and record each fate.
 
-    No batch is begun once `is_over` says so. Files that the table's owner has forbidden to delete meanwhile are kept.
-
-    Raises the leaves of TableError and RegistryError; the last StorageError where no file of a batch could be deleted.
-    RegistryUnreachable where the lock is lost: nothing more is deleted then.
+    No batch starts after `is_over`. Raises TableError and RegistryError; the last StorageError if a whole batch failed;
+    RegistryUnreachable if the lock is lost, then deletes nothing more.
     """
     left = deque(report.orphans)
     while left and not is_over():
         batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
-        search.look()  # before taking the lock, which others wait for
+        search.look()  # before taking the lock, for which other processes wait
         files = {each.path: each.ulid for each in batch if each.ulid}
         with registry.claims.nothing_staged(topic, files) as still:
             table = search.look()
@@ -104,7 +101,7 @@ def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
 
 
 class _Deletion:
-    """Deletes one batch with several workers, while nothing is staged in the topic."""
+    """Deletes one batch with several workers while nothing is staged in the topic."""
 
     def __init__(self, objects: ObjectStore, still: Standstill, permit: Callable[[Orphan], Permit]) -> None:
         self._objects = objects
@@ -116,11 +113,9 @@ class _Deletion:
 
     @property
     def count(self) -> int:
-        """How many were dealt with: deleted, or found to be kept by the table's owner."""
         return len(self.deleted) + len(self.shared)
 
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
-        """Delete the orphans; return those that there was no time for."""
         deadline = time.monotonic() + HOLD_SECONDS
         waiting, tries = deque((each, 1) for each in going), 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
@@ -133,7 +128,6 @@ class _Deletion:
         return [each for each, _ in waiting if each.path not in self.errors]
 
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
-        """Try to delete each of them once; return those to try again."""
         self._still.check()
         futures = {
             pool.submit(self._objects.delete, each.path, self._permit(each)): (each, tries) for each, tries in some
@@ -151,7 +145,7 @@ class _Deletion:
         ]
 
     def _note(self, outcomes: Sequence[tuple[tuple[Orphan, int], BaseException | None]]) -> None:
-        """Note what became of each, then raise the first error that stops the work: others were deleted beside it."""
+        """Record every outcome, then raise the first error that stops the work."""
         stops: BaseException | None = None
         for (each, _), error in outcomes:
             if error is None:

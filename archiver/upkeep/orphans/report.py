@@ -1,4 +1,4 @@
-"""The report of a search for orphans, and the events of the search."""
+"""The report of a search for orphans, and its events."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from schema_mapping.errors import ContextError
 
 
 class OrphanKind(StrEnum):
-    """Why nothing refers to a file of ours."""
-
     UNKNOWN = "unknown"
     """A data file that the registry does not know: its job died between upload and staging."""
     REJECTED = "rejected"
@@ -27,8 +25,6 @@ class OrphanKind(StrEnum):
 
 
 class KeptFor(StrEnum):
-    """Why a file of ours that no snapshot refers to is kept."""
-
     AGE = "age"
     """It is too young."""
     REGISTRY = "registry"
@@ -49,7 +45,7 @@ class KeptFor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """An object that nothing refers to. `modified_ms` is when it was last written, in ms since 1970."""
+    """An object that nothing refers to. `modified_ms` is in ms since 1970."""
 
     path: str
     name: str
@@ -61,16 +57,15 @@ class Orphan:
 
     @property
     def modified(self) -> str:
-        """When it was last written, as text: `2026-01-31T00:00:00Z`."""
+        """The time of the last write: `2026-01-31T00:00:00Z`."""
         return datetime.fromtimestamp(self.modified_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True, kw_only=True)
 class TopicOrphans:
-    """The orphans of one topic and what was done with them. It is filled during the run.
+    """Filled during the run. `shared` are orphans that the owner has since forbidden to delete.
 
-    `shared` are orphans that the table's owner has forbidden to delete since they were found. `forgotten` are files
-    that left the table long ago and that somebody else deleted: the registry knew them still.
+    `forgotten` counts registered files that left the table long ago and are gone from the store.
     """
 
     topic: str
@@ -87,13 +82,13 @@ class TopicOrphans:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every object could be checked, and every orphan deleted if that was asked for."""
+        """Whether every object could be checked, and every orphan deleted if requested."""
         return self.error is None and not self.failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansReport:
-    """A run over all topics. `spool_folders` counts the folders that dead tasks left in the local spool."""
+    """A run over all topics. `spool_folders` counts folders that dead tasks left in the local spool."""
 
     topics: tuple[TopicOrphans, ...]
     deletes: bool
@@ -103,12 +98,10 @@ class OrphansReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every topic could be searched and cleaned."""
         return all(each.succeeded for each in self.topics)
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
-        """The number and bytes of the orphans of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
         for each in (one for topic in self.topics for one in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))
@@ -118,31 +111,25 @@ class OrphansReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectsListed:
-    """The search looked at `objects` more objects of the topic's table."""
-
     topic: str
     objects: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansFound:
-    """The search of a topic ended; it found `orphans` orphans."""
-
     topic: str
     orphans: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansRemoved:
-    """The removal dealt with `orphans` more: they were deleted, or found to be needed again."""
-
     topic: str
     orphans: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFailed:
-    """An object could not be looked at or deleted. Without a `path`, the topic could not be searched to its end."""
+    """Without a `path`, the topic's search failed."""
 
     topic: str
     path: str | None
@@ -151,8 +138,6 @@ class OrphanFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansFinished:
-    """The run over all topics is over."""
-
     report: OrphansReport
 
 

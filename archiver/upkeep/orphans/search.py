@@ -1,8 +1,7 @@
-"""Find the orphans of one table: objects with names that only we give, and that nothing refers to any more.
+"""Find a table's orphans: the archiver's objects that nothing refers to.
 
-Objects are listed first, then the table, the registry and the journal are asked, so a file that becomes needed
-meanwhile is seen. A name of ours is not enough: the object must be old enough, the footer of a data file must show that
-it belongs to this archive, and the table must be past its offsets.
+Objects are listed before table, registry and journal are read. They must be old, belong to this archive by footer, and
+lie below the table's offsets.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _OF_SNAPSHOTS: Final = frozenset({OrphanKind.REPLACED, OrphanKind.MANIFEST})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
-    """The servers that a search asks. `now_ms` is the time up to which ages are counted."""
+    """The servers of a search. Ages are counted up to `now_ms`."""
 
     registry: Registry
     catalog: TableCatalog
@@ -62,11 +61,6 @@ class Connected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """The listed objects: those of ours that are old enough, the names of `young` ones, and all manifest lists.
-
-    The manifest lists are those of every writer.
-    """
-
     data: dict[str, tuple[ListedObject, DataFileName]] = field(default_factory=dict)
     manifests: dict[str, ListedObject] = field(default_factory=dict)
     young: list[str] = field(default_factory=list)
@@ -74,11 +68,10 @@ class _Listed:
 
 
 class OrphanSearch:
-    """The search in one topic's table. `references` keeps growing with what a removal finds later.
+    """The search in one topic's table.
 
-    `seen` are the names of the objects that were listed. `table` is the topic's table as it was loaded a short time
-    ago. It is loaded again and again. `holds_all` says that the topic is on hold by its configuration: files with
-    records that were removed stay.
+    `references` grows during a removal. `seen` are listed names. `holds_all` if the configuration holds the topic:
+    files with removed records stay.
     """
 
     def __init__(
@@ -105,10 +98,7 @@ class OrphanSearch:
         self.seen: set[str] = set()
 
     def run(self) -> tuple[Orphan, ...]:
-        """Find the orphans, data files first.
-
-        Raises RegistryBehind, and the leaves of TableError and StorageError.
-        """
+        """Find the orphans, data files first. Raises RegistryBehind, TableError and StorageError."""
         table = self._table
         self._connected.registry.ledger.check_table(self._topic, table)
         objects = ObjectStore.of_table(table.iceberg)
@@ -137,7 +127,6 @@ class OrphanSearch:
         return self._not_shared(table, going)
 
     def _not_shared(self, table: ArchiveTable, found: tuple[Orphan, ...]) -> tuple[Orphan, ...]:
-        """The orphans that no other table can have, if the owner forbids the deletion of files."""
         if not is_shared(table.properties):
             return found
         journal = self._connected.journal.of_table(table)
@@ -149,23 +138,22 @@ class OrphanSearch:
         return going
 
     def look(self) -> ArchiveTable:
-        """Add to `references` what the table refers to now; return the table. TableMissing where it was made anew."""
+        """Add the table's current references; return the table. Raises TableMissing if it was recreated."""
         return self.references.look(self._reloaded, self._lists)
 
     def permit(self, orphan: Orphan) -> Permit:
-        """Return what the deletion of this orphan depends on."""
         return NeverLanded(self._never_landed) if orphan.path in self._never_landed else self._files
 
     def _reloaded(self) -> ArchiveTable:
         return self._connected.catalog.reload(self._table)
 
     def is_renewed(self, known: FileStates, name: str) -> bool:
-        """Whether a run has claimed this file, more recently than orphans are old."""
+        """Whether a run has claimed this file within the orphans' age."""
         said_ms = known.renewed.get(name)
         return said_ms is not None and not self._is_old(said_ms, self._older_than)
 
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
-        """Whether an erasure has promised it to readers of older snapshots, whoever let these expire."""
+        """Whether an erasure has promised it to readers of older snapshots, even if these expired."""
         return known.has_promise and orphan.kind in _OF_SNAPSHOTS
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
@@ -205,7 +193,6 @@ class OrphanSearch:
     def _not_journaled(
         self, table: ArchiveTable, data: Mapping[str, tuple[ListedObject, DataFileName]]
     ) -> Sequence[tuple[ListedObject, DataFileName]]:
-        """The files that the journal doesn't have. It is read only if there are any files."""
         if not data:
             return ()
         journaled = self._connected.journal.of_table(table).files_in_table(data.keys())
@@ -215,9 +202,9 @@ class OrphanSearch:
     def _proven(
         self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataFileName]]
     ) -> Iterator[tuple[ListedObject, DataFileName]]:
-        """The files whose footers show that they belong to this archive and that the table is past them.
+        """Files of this archive (by footer) whose offsets the table has passed, and empty files.
 
-        And those without a byte: in a folder and in Azure, an upload that is killed leaves one. Nothing is lost there.
+        A killed upload leaves an empty file in a folder and in Azure.
         """
 
         def read(each: tuple[ListedObject, DataFileName]) -> SegmentMetadata | StorageError:

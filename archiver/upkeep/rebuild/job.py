@@ -1,7 +1,6 @@
-"""`archiver registry rebuild`: make the registry again from tables, journal and footers (docs/stored-files.md).
+"""`archiver registry rebuild`: restore the registry from tables, journal and footers (docs/stored-files.md).
 
-The tables say how far partitions are archived. Field ids and schema versions come from the journal, or are derived from
-the mappings in footers and checked against them. What the registry already knows stays.
+Field ids and schema versions are the journal's, or from footers, checked against the table. Existing rows stay.
 """
 
 from __future__ import annotations
@@ -46,11 +45,7 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuiltTopic:
-    """What was restored of a topic: schema versions, committed ranges, and ranges that wait for a commit.
-
-    `left` are files with offsets that the table lacks, which could not be shown to come next. `unknown` are archived
-    offsets (partition, start, end) that nothing but the table's rows shows.
-    """
+    """`left` are files not provably next. `unknown` are archived offsets (partition, start, end) shown only by rows."""
 
     topic: str
     table: str
@@ -63,9 +58,9 @@ class RebuiltTopic:
 
 
 class Rebuild:
-    """Rebuilds the registry for `topics` (default: every topic of the configuration that has a table).
+    """By default every configured topic with a table.
 
-    `starts` are the first offsets of partitions of one topic, which an operator vouches for.
+    `starts` are first offsets of one topic that an operator vouches for.
     """
 
     def __init__(
@@ -85,7 +80,7 @@ class Rebuild:
         self._journal = Journal.of(config)
 
     def run(self) -> tuple[RebuiltTopic, ...]:
-        """Rebuild topic by topic. Raises if a topic can't be restored exactly; the topics before it are done."""
+        """Raises if a topic can't be restored exactly; earlier ones are done."""
         with Registry(self._config.registry.dsn) as registry, TableCatalog(self._config.catalog) as catalog:
             return tuple(self._rebuild(topic, registry, catalog) for topic in self._selected(catalog))
 
@@ -169,7 +164,6 @@ class Rebuild:
         registry: Registry,
         state: LedgerState,
     ) -> UnnamedRows:
-        """What finds the rows of files that name no range."""
         objects = ObjectStore.of_table(table.iceberg)
         mappings = VersionMappings({version.version: version.mapping for version in state.versions})
         return UnnamedRows(
@@ -186,7 +180,6 @@ class Rebuild:
         )
 
     def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
-        """Where partitions continue, by table, registry, journal and operator. First offsets are kept again."""
         reached = {partition: each.next_offset for partition, each in registry.files.accepted_ends(table.topic).items()}
         for partition, each in table.offsets.items():
             reached[partition] = max(each.next_offset, reached.get(partition, 0))
@@ -210,7 +203,6 @@ class Rebuild:
         journal: JournalContents,
         footers: Iterable[SegmentMetadata],
     ) -> LedgerState:
-        """The ledger from the mappings in journal and footers. Raises EvolutionError and UpkeepError."""
         texts = {each.version.version: each.version.mapping for each in journal.schemas}
         for footer in footers:
             texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
@@ -218,7 +210,6 @@ class Rebuild:
         return state if state.newest >= table.ledger_version else self._configured(settings, table, state)
 
     def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
-        """The ledger with the configured schema as its newest version, if that gives exactly the table's columns."""
         schemas = TopicSchemas.read(settings, self._config.schema_registry)
         assignment = assign(
             state,
@@ -243,7 +234,6 @@ def _furthest(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, 
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
-    """Whether the table already has these columns."""
     try:
         return merge(change.adding, table.schema) == table.schema
     except SchemaConflict:

@@ -1,8 +1,7 @@
-"""Ranges made of the rows themselves, if neither journal nor footers say what a table has (ADR 0072).
+"""Ranges made of rows that neither journal nor footers name (ADR 0072).
 
-The table's `archiver.offsets` proves that offsets below it were archived. Files that erase or reprocess wrote of
-several ranges name none, nor do copies of a refill, nor files of other engines. Their rows are counted and digested
-here.
+Of erase or reprocess with several ranges, refill copies, and foreign files. `archiver.offsets` proves that their
+offsets were archived.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ _Offsets: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class VersionMappings:
-    """Mappings by schema version, from their texts."""
+    """Mappings by schema version, parsed from their texts."""
 
     texts: Mapping[int, str]
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Return the mapping of a version; None if there is none."""
+        """The mapping of a version, None if there is none."""
         text = self.texts.get(version)
         return None if text is None else row_mapping_from_text(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangesOfRows:
-    """All ranges, and the `unknown` ones among them: more records may have been archived of their offsets."""
+    """All ranges; of the `unknown` ones more records may have been archived."""
 
     ranges: tuple[StoredRange, ...]
     unknown: tuple[StoredRange, ...] = ()
@@ -55,10 +54,7 @@ class RangesOfRows:
 
 @dataclass(slots=True, kw_only=True)
 class UnnamedRows:
-    """Finds the rows of files that name no range. `files` and `footers` are by path; the journal knows no such file.
-
-    `registered` are the offsets that the registry knows already, by partition.
-    """
+    """Find rows without a range in unjournaled files. `registered` are offsets by partition."""
 
     table: ArchiveTable
     storage: TopicStorage
@@ -68,9 +64,9 @@ class UnnamedRows:
     _ids: set[str] = field(default_factory=set)
 
     def complete(self, ranges: Sequence[StoredRange], journaled: Collection[tuple[int, int, int]]) -> RangesOfRows:
-        """Add rows that no range has. `journaled` are the offsets (partition, start, end) that the journal knows.
+        """Add rows without a range.
 
-        Raises subclasses of StorageError.
+        `journaled` are the offsets (partition, start, end) in the journal. Raises StorageError.
         """
         unnamed = [self.files[path] for path, footer in sorted(self.footers.items()) if footer.origin is None]
         self._ids = {file.id for stored in ranges for file in stored.files}
@@ -102,7 +98,7 @@ class UnnamedRows:
     def _open_spans(
         self, partition: int, spans: Sequence[tuple[int, int]], end: int, unnamed: Iterable[TableFile]
     ) -> list[tuple[int, int]]:
-        """The archived offsets that no range covers. Before the first known one only those from the first row on."""
+        """The archived offsets without a range. Before the first known range only those from the first row on."""
         first = min((start for start, _ in spans), default=end)
         retired = self.table.first_offsets.get(partition, 0)
         rows = self._first_row(partition, retired, first, unnamed)
@@ -121,7 +117,6 @@ class UnnamedRows:
         return min(lowest, default=None)
 
     def _of_rows(self, partition: int, start: int, end: int, unnamed: Iterable[TableFile]) -> StoredRange:
-        """The range of offsets that only rows show."""
         empty = StoredFile(
             id=new_id(), file=None, rows=0, digest=None, expected=0, schema_version=self.table.ledger_version
         )
@@ -137,7 +132,7 @@ class UnnamedRows:
         return self._counted(stored, (), [file for file in unnamed if _may_hold(file, stored)])
 
     def _counted(self, stored: StoredRange, named: Iterable[TableFile], unnamed: Iterable[TableFile]) -> StoredRange:
-        """The range with the rows of these files, each row once. Of named files deleted rows count, too."""
+        """The range with the rows of these files, each once. In named files deleted rows count too."""
         rows_of = RowRange(partition=stored.partition, start_offset=stored.start_offset, end_offset=stored.end_offset)
         seen: _Offsets = np.empty(0, np.int64)
         counted: list[StoredFile] = []
@@ -162,7 +157,7 @@ class UnnamedRows:
         return replace(stored, files=tuple(counted)) if counted else stored
 
     def _id(self, file: TableFile, stored: StoredRange) -> str:
-        """An unused id for a row of the registry: a file may have rows of several ranges."""
+        """An unused registry id: a file may have rows of several ranges."""
         row_id = ulid_in(file.path) or new_id()
         if row_id in self._ids:
             row_id = f"{row_id}-{stored.partition}-{stored.start_offset}"
@@ -179,7 +174,6 @@ class UnnamedRows:
         return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int64)
 
     def _digest(self, file: TableFile, rows_of: RowRange, chosen: _Offsets, *, is_live: bool) -> str | None:
-        """The digest of some rows. None if they can't be read as records."""
         total = RecordDigest()
         try:
             with closing(self._open(file, is_live=is_live)) as opened:

@@ -1,7 +1,6 @@
-"""Find uploaded files that were never committed and continue the table's offsets, by listing its data files.
+"""Find uploaded, uncommitted files that continue the table's offsets.
 
-The lost registry knew of them. A file that starts where the table ends holds exactly the records that come next. A
-partition that the table lacks begins only at a known first offset: its first file may never have been uploaded.
+A partition missing in the table begins only at a known first offset: its first file may never have been uploaded.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 
 class LeftFor(StrEnum):
-    """Why a file is not staged."""
-
     START = "nothing shows that the partition begins there, or goes on there from what is archived"
     TOPIC = "it is of another topic of this name, deleted since"
     SCHEMA = "the schema version that wrote it isn't known any more"
@@ -43,13 +40,13 @@ class LeftFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """Where partitions continue: after what is archived or staged, else at one of their known `starts`."""
+    """The next offsets: after what is archived or staged, otherwise at one of the known `starts`."""
 
     reached: Mapping[int, int]
     starts: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
 
     def at(self, partition: int, found: AbstractSet[int]) -> int | None:
-        """Where a partition continues if files start at `found`. None where none of them is known to be its first."""
+        """The next offset of a partition with files at `found`, None if none is its known first offset."""
         if partition in self.reached:
             return self.reached[partition]
         # Offset 0 is always a first offset. Of several known starts the last one counts: nothing was staged before it.
@@ -58,8 +55,6 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreferenced:
-    """Ranges that continue their partitions, a chain in each partition, and the files that don't."""
-
     ranges: tuple[TranslatedRange, ...]
     left: tuple[LeftFile, ...]
 
@@ -67,10 +62,9 @@ class Unreferenced:
 def continuing_ranges(
     table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats, *, versions: frozenset[int], ends: Ends
 ) -> Unreferenced:
-    """Find files that continue the partitions.
+    """Find files that continue the partitions, with known schema `versions`.
 
-    Where several start at one offset, those are taken that lead furthest, and of those the ones with the most records:
-    a rewrite may have left some out. Only files of the known schema `versions` are taken.
+    Of several the chain that reaches furthest wins, then the one with most records: a rewrite may have left some out.
     """
     listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
     files = {path: formats.of_path(path) for path in listed}
@@ -113,7 +107,6 @@ def _described(
     describe: Callable[[str], DataFileInfo],
     known: frozenset[int],
 ) -> DataFileInfo | LeftFor | None:
-    """The description of a file, or why it can't be staged. None where it is of another topic."""
     origin, topic = footer.origin, table.topic
     if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
         return None
@@ -129,7 +122,6 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
     reached: dict[int, tuple[int, int]] = {}
 
     def reach(one: TranslatedRange) -> tuple[int, int]:
-        """How far the chain that begins with this range leads, and how many records it has."""
         end, rows = reached.get(one.end_offset, (one.end_offset, 0))
         return end, rows + one.rows
 

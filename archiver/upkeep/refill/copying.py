@@ -1,7 +1,4 @@
-"""Copy rows of a data file to a new file: those in a range of offsets that the table lacks.
-
-Cells, columns and mappings stay as they are. Only rows are left out.
-"""
+"""Copy the rows of a data file that the table lacks to a new file. Cells, columns and mappings stay."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ from schema_mapping import names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedRows:
-    """The rows and the digest of the source in the range, and the copy. `file` is None where no row was wanted."""
+    """Rows and digest of the source in the range, and the copy. `file` is None if no row was needed."""
 
     rows: int
     digest: str
@@ -34,18 +31,15 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowCopier:
-    """Copies rows of a topic's files."""
-
     target: RewriteTarget
 
     def copy(
         self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64], is_part: bool = False
     ) -> CopiedRows:
-        """Upload a file with the rows of `wanted` whose offsets are not in `without`, next to the source.
+        """Upload the rows of `wanted` whose offsets are not in `without`, next to the source.
 
-        `is_part` says that the source itself lacks rows of its range. Then the footer of the copy names no offsets: it
-        would claim to have all of their records. Raises the leaves of StorageError, and ReplayError where rows can't be
-        read.
+        With `is_part` the source lacks rows, so the footer names no offsets. Raises StorageError, and ReplayError for
+        unreadable rows.
         """
         target = self.target
         form, mappings = target.formats.named(source.format, source.path), KnownMappings(target.topic, target)
@@ -75,7 +69,7 @@ class RowCopier:
         return CopiedRows(rows=rows, digest=digest.text, file=beside)
 
     def offsets(self, source: DataFileInfo, wanted: RowRange) -> npt.NDArray[np.int64]:
-        """The offsets of a file's rows in a range, ascending, each once. Raises as `copy` does."""
+        """The offsets of a file's rows in a range, ascending and unique. Raises like `copy`."""
         target = self.target
         form, mappings = target.formats.named(source.format, source.path), KnownMappings(target.topic, target)
         with closing(OpenFile.whole(form, target.objects, source.path, mappings)) as file:
@@ -90,7 +84,6 @@ class RowCopier:
     def _write(
         file: OpenFile, new: RewrittenFile, wanted: RowRange, without: npt.NDArray[np.int64]
     ) -> tuple[int, RecordDigest]:
-        """Write the wanted rows. Return the number and the digest of all rows in the range."""
         count, seen = 0, RecordDigest()
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):
@@ -111,11 +104,7 @@ class RowCopier:
 
     @staticmethod
     def _origin(reader: SegmentReader, wanted: RowRange) -> SegmentOrigin | None:
-        """The offsets of which the copy has all records that were archived.
-
-        A copy that lacks some of these rows gets no origin: when a registry is rebuilt, it would be taken for the whole
-        range. So does a copy of a file of several: with the identity of its source it would be a file too many.
-        """
+        """None for a copy that lacks rows, or of several ranges: a rebuilt registry would take it for a whole range."""
         origin = reader.metadata.origin
         if origin is None or origin.files > 1:
             return None

@@ -1,4 +1,4 @@
-"""Archive ranges that the table lost again from Kafka, as far as the log still has them, with the job's own tasks."""
+"""Archive lost ranges again from Kafka, as far as the log still has them, with the archiver's tasks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _NO_LIMIT: Final = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The uploaded files with what the log still has of a range, in order. Empty where the log has nothing.
+    """Uploaded files of a range, in order. `error` stopped the task early.
 
-    `error` is the failure that stopped the task early. The last batch may extend beyond the range.
+    The last batch may extend beyond the range.
     """
 
     ranges: tuple[TranslatedRange, ...] = ()
@@ -42,7 +42,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromKafka:
-    """The fetched ranges by id, and the schema change that the table needs for them."""
+    """The fetched ranges by id, and the schema change that they need."""
 
     fetched: dict[str, Fetched]
     change: SchemaChange
@@ -50,7 +50,7 @@ class FromKafka:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReader:
-    """Archives ranges of a topic again. `engine` is called only if there is something to fetch."""
+    """Archive ranges of a topic again. `engine` is called only if there is something to fetch."""
 
     config: Config
     topic: TopicRow
@@ -60,7 +60,7 @@ class LogReader:
     format: SegmentFormat
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka:
-        """Fetch, translate and upload. Raises the leaves of SourceError and SchemaRegistryError, and ConfigError."""
+        """Fetch, translate and upload. Raises SourceError, SchemaRegistryError and ConfigError."""
         name, settings = self.topic.topic, self.config.topic(self.topic.topic)
         with BrokerClient(self.config.kafka) as brokers:
             self._check_cluster(brokers)
@@ -132,8 +132,5 @@ def _planned(one: TranslatedRange, log_start: int, log_end: int) -> PlannedRange
 
 
 def _told(error: ContextError | None) -> ContextError | None:
-    """The error of a task.
-
-    None where the log has less than the range: the fetched files show that.
-    """
+    """A task's error, None if the log has less than the range: the fetched files show that."""
     return None if isinstance(error, DataLoss) else error

@@ -1,8 +1,6 @@
-"""`archiver refill`: bring back the records that a table lost, in one commit.
+"""`archiver refill`: bring back lost records in one commit. Safe to repeat.
 
-A table loses records where others set it back or delete rows. A refill changes nothing that is in the table, and adds
-no offset twice: it adds only rows with offsets that no row has. On request it notes rows that can't be brought back as
-gone. It can be killed at any moment and run again.
+Adds only rows whose offsets no row has.
 """
 
 from __future__ import annotations
@@ -33,11 +31,9 @@ from catalog.registry import Registry
 
 
 class RefillJob:
-    """Refills a topic's table.
+    """Refill a topic's table. `engine` (default Spark) starts only to read Kafka.
 
-    `engine` runs the tasks that read Kafka. By default that is Spark, started only if there are such tasks. With
-    `accept_removed` missing rows are noted as erased on purpose. With `accept_lost` rows that can't be brought back are
-    noted as lost.
+    `accept_removed` records missing rows as erased on purpose, `accept_lost` the rest as lost.
     """
 
     def __init__(
@@ -63,10 +59,7 @@ class RefillJob:
         self._agreed: frozenset[Mended] = frozenset()
 
     def run(self) -> RefillReport:
-        """Find the missing rows and bring them back.
-
-        Raises failures that stop the whole refill. Rows that can't be brought back are in the report.
-        """
+        """Raises failures that stop the whole refill. Rows that can't be brought back are in the report."""
         engines = EngineChoice(self._config.spark, self._engine, preloaded=MODULES)
         engines.check()
         with ExitStack() as closing:
@@ -96,7 +89,6 @@ class RefillJob:
             )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
-        """Find, fetch and commit. None where others changed the table meanwhile."""
         found = work.look()
         made = self._made(work, found)
         report = RefillReport(
@@ -124,7 +116,6 @@ class RefillJob:
         )
 
     def _ask(self, report: RefillReport) -> None:
-        """Ask before rows are noted as gone, and again if others are. What comes back needs no question."""
         going = report.of(Fate.ERASED, Fate.LOST)
         if not going or self._agreed == frozenset(going):
             return
@@ -163,7 +154,6 @@ class RefillJob:
         return made
 
     def _from_existing(self, work: RefillWork, found: Found, mender: Mender, made: Made) -> list[Hole]:
-        """Fill holes from files that still exist; return the holes that those files have no rows of."""
         kept = [replace(found.ranges[range_id], files=tuple(files)) for range_id, files in found.kept.items()]
         existing = originals(kept, work.objects(found), self._formats, found.table.properties)
         elsewhere: list[Hole] = []
@@ -181,7 +171,7 @@ class RefillJob:
         return elsewhere
 
     def _elsewhere(self, hole: Hole, found: Found, made: Made, elsewhere: list[Hole]) -> None:
-        """Have Kafka asked for a hole. Not where records of its range were erased: Kafka may still have them."""
+        """Add a hole to fetch from Kafka, unless records of its range were erased: Kafka may still have them."""
         if not found.has_erased(hole):
             elsewhere.append(hole)
         elif self._accept_lost:
@@ -195,7 +185,6 @@ class RefillJob:
             made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
-        """Fill a hole from files that still exist. False if these have none of its rows."""
         mending = mender.from_files(hole, files, found.erased_in(hole))
         is_last = bool(mending.reason) or mending.rows == hole.rows
         if is_last or mending.rows:
@@ -223,7 +212,7 @@ class RefillJob:
             self._take(made, mending, Fate.FROM_KAFKA, found)
 
     def _take(self, made: Made, mending: Mending, fate: Fate, found: Found, *, is_last: bool = True) -> None:
-        """Note how a hole is filled and how many rows are left. Unless `is_last`, another source comes next."""
+        """Record how a hole is filled and the rows left. Unless `is_last`, another source follows."""
         if mending.rows:
             made.mendings.append(mending)
             made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))

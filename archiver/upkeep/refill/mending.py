@@ -1,4 +1,4 @@
-"""Make the files that fill the holes of a table: existing files, or copies of the rows that the table lacks."""
+"""Make the files that fill a table's holes: existing files, or copies of the missing rows."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OTHERS_CHANGED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """The files that bring back `rows` of a hole.
+    """How a hole is filled.
 
-    `replaced_by` are new ranges that replace the whole range. `reason` says why rows are left missing. `doubt` says why
-    it is not proven that the rows that come back are the archived records.
+    `replaced_by` are new ranges that replace the whole range. `reason` is why rows stay missing, `doubt` why rows
+    aren't proven to be the archived ones.
     """
 
     hole: Hole
@@ -50,7 +50,7 @@ class Mending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mender:
-    """Makes files for the holes in one snapshot of a table."""
+    """Make files for the holes in one snapshot of a table."""
 
     live: TableRows
     expected: Mapping[str, ExpectedRange]
@@ -59,7 +59,6 @@ class Mender:
 
     @classmethod
     def of(cls, table: ArchiveTable, expected: Mapping[str, ExpectedRange], target: RewriteTarget) -> Self:
-        """Return a mender for this table."""
         return cls(
             live=TableRows(table, target.formats, target),
             expected=expected,
@@ -68,11 +67,10 @@ class Mender:
         )
 
     def from_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> Mending:
-        """Fill a hole from files that have or had records of its range: as they are, or copies of the missing rows.
+        """Fill a hole from files that have or had records of its range, as they are or as copies.
 
-        A file that the table has, with all of its rows deleted, is copied too, because no path may come twice. So is a
-        file with records of other ranges, and one with `erased` offsets in its range: if the registry is older than the
-        erasure, the file that it knows has these records still. They are left out.
+        Copied: files in the table with all rows deleted (no path may come twice), of several ranges, or with `erased`
+        offsets, which are left out.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
@@ -99,7 +97,6 @@ class Mender:
         return replace(mending, reason=ERASED) if len(gone) else mending
 
     def found_in_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> int:
-        """How many rows of a hole `from_files` would bring back."""
         whole = self._whole(hole)
         without = np.union1d(self.live.offsets(whole), _within(erased, whole))
         offsets = [self.copier.offsets(file, whole) for file in files]
@@ -108,17 +105,15 @@ class Mender:
         return min(hole.rows, len(np.setdiff1d(np.concatenate(offsets), without)))
 
     def _is_proven(self, one: ExpectedRange, copies: Sequence[CopiedRows]) -> bool:
-        """Whether the table's rows of a range and the copies have the digest of the rows that are expected."""
         if one.digest is None:
             return False
         (digest,) = self.live.digests((one,))
         return add_digests([digest, *(copied.file.digest for copied in copies if copied.file)]) == one.digest
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
-        """Fill a hole from what was archived again of its range, if the digest shows the same records as before.
+        """Fill a hole from records archived again, if the digest proves them, maybe with the table's rows.
 
-        The log may have lost some of them. Rows that the table still has may complete them; the digest shows that too.
-        Otherwise nothing is taken or, with `takes_part`, what there is: a digest of all rows can't prove some of them.
+        Without proof nothing is taken, or everything with `takes_part`.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         files = tuple(file for each in ranges for file in each.files)
@@ -158,12 +153,11 @@ class Mender:
 
 
 def _is_unprovable(one: ExpectedRange) -> bool:
-    """Whether it can't be shown which records of a range are missing, and which were accepted as gone."""
+    """Whether missing records of a range can't be distinguished from records accepted as gone."""
     return bool(one.gone) and one.digest is None
 
 
 def _within(spans: Sequence[tuple[int, int]], whole: RowRange) -> Offsets:
-    """The offsets of a range that are in one of the spans, ascending, each once."""
     clipped = [(max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans]
     found = [np.arange(start, end, dtype=np.int64) for start, end in clipped if start < end]
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
@@ -183,10 +177,9 @@ def _is_known(one: ExpectedRange, digests: Iterable[str | None]) -> bool:
 
 
 def _doubt(one: ExpectedRange) -> str:
-    """Why it is not proven that all rows of a range are the archived ones, although their number and digest agree."""
+    """Why rows with the right number and digest are still not proven to be the archived ones."""
     return "" if one.digest is not None else "not proven: no digest of these rows is known, only how many there were"
 
 
 def _covers(ranges: Sequence[TranslatedRange], one: ExpectedRange) -> bool:
-    """Whether the new ranges cover exactly this range, so that no batch extends beyond it."""
     return ranges[0].start_offset == one.start_offset and ranges[-1].end_offset == one.end_offset

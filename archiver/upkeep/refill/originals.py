@@ -1,4 +1,4 @@
-"""Find files that the table lost and the object store still has, and check them against the registry."""
+"""Find files that the table lost and the store still has, and check them against the registry."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ LOOKS_AT_ONCE: Final = 16
 def originals(
     ranges: Iterable[TranslatedRange], objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
 ) -> dict[str, tuple[DataFileInfo, ...]]:
-    """The files that exist as the registry describes them, by the id of their range.
+    """Existing files by range id that match the registry in size, rows and digest. Damaged ones count as gone.
 
-    Size, rows and the digest in the footer agree. A damaged file counts as gone. Raises the other leaves of
-    StorageError: a store that doesn't answer says nothing about its files.
+    Raises StorageError otherwise: a store that doesn't answer proves nothing.
     """
     wanted = [(one.id, file) for one in ranges for file in one.files]
 

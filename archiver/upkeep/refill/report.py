@@ -10,8 +10,6 @@ from catalog.ranges.holes import Hole
 
 
 class Fate(StrEnum):
-    """What became of the rows of a hole, or would."""
-
     FROM_FILE = "from_file"
     """They come from their file, which still exists."""
     FROM_KAFKA = "from_kafka"
@@ -26,12 +24,6 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """A hole and the fate of `rows` of its rows.
-
-    `reason` says why rows are left missing, or why it is not proven that those which came back are the archived
-    records.
-    """
-
     hole: Hole
     fate: Fate
     rows: int
@@ -40,10 +32,7 @@ class Mended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefillReport:
-    """The refill of a topic. `was_back` says that its table had been set back.
-
-    Without a `commit_id` nothing was changed.
-    """
+    """The refill of a topic. `was_back` if its table had been rolled back. Without `commit_id` nothing changed."""
 
     topic: str
     table: str
@@ -53,19 +42,15 @@ class RefillReport:
     commit_id: str | None = None
 
     def of(self, *fates: Fate) -> tuple[Mended, ...]:
-        """The holes with these fates."""
         return tuple(each for each in self.mended if each.fate in fates)
 
     def rows(self, *fates: Fate) -> int:
-        """The rows with these fates."""
         return rows_of(self.of(*fates))
 
     @property
     def succeeded(self) -> bool:
-        """Whether no row is left missing."""
         return not self.of(Fate.LEFT)
 
 
 def rows_of(mended: Iterable[Mended]) -> int:
-    """The sum of their rows."""
     return sum(each.rows for each in mended)

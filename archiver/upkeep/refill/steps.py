@@ -1,4 +1,4 @@
-"""The steps of a refill: find the holes, ask Kafka, commit and record."""
+"""The steps of a refill: find the holes, fetch from Kafka, commit and record."""
 
 from __future__ import annotations
 
@@ -41,11 +41,9 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A table with its holes, the offsets of its partitions by all that is known, and whether it was set back.
+    """A table with its holes; `is_back` if it was rolled back.
 
-    `expected` are the ranges as the account has them: their digest is the digest of the expected rows in
-    all files. `kept` are the files that have or had records of a range: rows of a hole can come from each that the
-    store still has. `erased` are the offsets that were erased, by partition.
+    `expected` ranges are the account's. `kept` files have or had records of a range.
     """
 
     table: ArchiveTable
@@ -60,24 +58,19 @@ class Found:
     """Offsets that the table lost and the registry has no range of."""
 
     def has_erased(self, hole: Hole) -> bool:
-        """Whether records of a hole's range were erased."""
         return bool(self.erased_in(hole))
 
     def erased_in(self, hole: Hole) -> tuple[tuple[int, int], ...]:
-        """The erased offsets that reach into a hole's range."""
         one = self.expected[hole.range_id]
         spans = self.erased.get(one.partition, ())
         return tuple((start, end) for start, end in spans if start < one.end_offset and one.start_offset < end)
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
-        """The ranges of these holes."""
         return [self.ranges[each.range_id] for each in holes]
 
 
 @dataclass(slots=True, kw_only=True)
 class Made:
-    """What one round has prepared for its commit."""
-
     mended: list[Mended] = field(default_factory=list)
     mendings: list[Mending] = field(default_factory=list)
     accepted: list[Acceptance] = field(default_factory=list)
@@ -86,8 +79,6 @@ class Made:
 
 @dataclass(kw_only=True)
 class RefillWork:
-    """A topic's refill: its connections and its steps."""
-
     topic: TopicRow
     table: ArchiveTable
     config: Config
@@ -97,7 +88,7 @@ class RefillWork:
     formats: SegmentFormats
 
     def settle(self) -> None:
-        """Settle what earlier runs left, as the table was before it was set back."""
+        """Settle what earlier runs left, with the table's state before the rollback."""
         work = TableWork.of(self.config, self.table, self.registry, self.catalog)
         settle_rewrites(work, self.table)
         work.trail(self.topic).begin(table=self.catalog.reload(self.table))
@@ -114,7 +105,7 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        # The table is asked, not the registry: its database may be older than the retirement.
+        # Read the table, not the registry: its database may be older than the retirement.
         holes = tuple(
             each
             for each in search(table, expected, formats=self.formats)
@@ -139,7 +130,7 @@ class RefillWork:
         )
 
     def _erased(self, table: ArchiveTable) -> dict[int, tuple[tuple[int, int], ...]]:
-        """The offsets that were erased, by registry and journal: a database that was restored may not know of some."""
+        """The erased offsets in registry and journal: a restored database may lack some."""
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition, spans in self.registry.erasures.offsets(self.topic).items():
             found[partition] += spans
@@ -148,10 +139,7 @@ class RefillWork:
         return {partition: tuple(sorted(set(spans))) for partition, spans in found.items()}
 
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
-        """Offsets that a table lost when it was set back, and that the registry has no range of.
-
-        A range that a rebuild made of rows alone is none: nothing says which records its other offsets had.
-        """
+        """Lost offsets without a registered range, ignoring ranges that a rebuild made of rows alone."""
         lost = set_back(table)
         known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
         offsets = [OffsetRange(at, start, end - 1) for at, spans in lost.items() for start, end in spans]
@@ -166,7 +154,7 @@ class RefillWork:
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
-        """What Kafka has of the ranges. None where the topic is gone, or was created again under its name."""
+        """Kafka's records of the ranges. None if the topic is gone or was recreated."""
         reader = LogReader(
             config=self.config,
             topic=self.topic,
@@ -181,7 +169,7 @@ class RefillWork:
             return None
 
     def commit(self, found: Found, made: Made, *, heals: bool) -> str | None:
-        """Commit and record; return the commit id. None where others changed the table meanwhile."""
+        """Commit and record; return the commit id. None if other engines changed the table."""
         spans = {fate: _spans(made.mended, fate) for fate in Fate}
         refill = Refill(
             commit_id=new_id(),
@@ -225,14 +213,12 @@ class RefillWork:
         return commit_id
 
     def mender(self, found: Found) -> Mender:
-        """The mender for the holes of a table."""
         versions = self.registry.ledger.load(self.topic).versions
         target = RewriteTarget.of(found.table, versions, self.config, self.formats)
         return Mender.of(found.table, found.expected, target)
 
     @staticmethod
     def objects(found: Found) -> ObjectStore:
-        """The table's object store."""
         return ObjectStore.of_table(found.table.iceberg)
 
     def _journal(self, table: ArchiveTable) -> TableJournal:
@@ -240,7 +226,6 @@ class RefillWork:
 
 
 def _act(refill: Refill) -> RefilledAct:
-    """The refill as its entry in the audit trail tells it."""
     return RefilledAct(
         commit_id=refill.commit_id,
         files=len(refill.files),
@@ -253,7 +238,6 @@ def _act(refill: Refill) -> RefilledAct:
 
 
 def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]:
-    """The spans of ranges that the table had no row of, and that came back as they were archived."""
     holes = [
         each.hole
         for each in mended
@@ -272,9 +256,9 @@ def _offsets_of(one: ExpectedRange) -> OffsetRange:
 
 
 def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
-    """The range with the digest of its expected rows, None if that isn't known.
+    """The range with the digest of its expected rows, None if unknown.
 
-    Of records that are `gone` only those count of which the offsets aren't known: accepted ones.
+    Of `gone` records only accepted ones count, whose offsets aren't known.
     """
     if interval is not None and interval.expected == one.rows:
         return replace(one, digest=interval.digest, gone=interval.removed + interval.lost)

@@ -1,6 +1,6 @@
-"""Taking records out of a table on purpose, for retention and erasure: which files go together, and their end.
+"""Remove records from a table for retention and erasure.
 
-A removal commits a rewrite first. Its old files are deleted from the store once nothing refers to them any more.
+A removal commits a rewrite first; the old files are deleted from the store when nothing refers to them.
 """
 
 __all__ = ["components", "conditions", "purge", "rewriting", "row_bounds", "snapshots", "work"]

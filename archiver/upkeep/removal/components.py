@@ -1,8 +1,7 @@
-"""Which files of a table have to go or stay together, because ranges of the registry have records in all of them.
+"""The files that must leave or stay together because they share ranges (ADR 0072).
 
-A file that the registry has recorded holds exactly what is recorded of it. Any other file may hold rows of each range
-in its bounds, unless the range's recorded files are in the table with all of its rows: other engines rewrite files, and
-refills copy rows beside files of which some were deleted (ADR 0072).
+Recorded files hold exactly what the registry says. Other files may hold rows of each range in their bounds, unless its
+recorded files are complete in the table.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ OFFSETS_END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """Ranges, and the files of the table that may have records of them and of no other known range.
+    """Ranges, and the files that may have records of them and no other range.
 
-    `recorded` are the paths that the registry has of the ranges; `has_foreign` says that some of these are not in the
-    table, or that others wrote some of the files.
+    `recorded` are registered paths; `has_foreign` if some are not in the table, or other engines wrote files.
     """
 
     ranges: tuple[RemovableRange, ...]
@@ -35,25 +33,23 @@ class Component:
 
     @property
     def size_bytes(self) -> int:
-        """The size of its files in the table."""
         return sum(each.size_bytes for each in self.files)
 
     @property
     def rows(self) -> int:
-        """How many rows its files have."""
         return sum(each.rows for each in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """The components of a table. `strangers` are files in which no known range can have records."""
+    """The components of a table. `strangers` are files that can't have records of a known range."""
 
     all: tuple[Component, ...]
     strangers: tuple[TableFile, ...]
 
 
 def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> Components:
-    """Put ranges and files together. `ranges` are all that have records in one of the files."""
+    """Group ranges and files. `ranges` must have every range with records in one of the files."""
     owners: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(ranges):
         for path in one.paths:
@@ -90,7 +86,7 @@ def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> 
 def reach_beside(
     ranges: Sequence[RemovableRange], files: Iterable[TableFile], partitions: Collection[int]
 ) -> dict[int, int]:
-    """How far files reach, by partition, that may hold rows of these ranges without being recorded for them."""
+    """The end offsets, by partition, of files that may hold rows of these ranges unrecorded."""
     every = tuple(files)
     table = {file_name(file.path): file for file in every}
     recorded = {file_name(path) for range_ in ranges for path in range_.paths}
@@ -106,7 +102,6 @@ def reach_beside(
 
 
 def _has_rows_elsewhere(one: RemovableRange, table: Mapping[str, TableFile]) -> bool:
-    """Whether rows of a range may be in files that the registry hasn't recorded for it."""
     if one.rows < one.expected:
         return True
     files = (table.get(file_name(path)) for path in one.paths)
@@ -127,15 +122,13 @@ def _component(
 
 
 class _Places:
-    """Ranges by partition and offset."""
-
     def __init__(self, ranges: Iterable[tuple[int, RemovableRange]]) -> None:
         self._ranges: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for number, one in ranges:
             self._ranges[one.partition].append((one.start_offset, one.end_offset, number))
 
     def in_bounds(self, file: TableFile) -> Iterator[int]:
-        """The ranges that a file may have records of, by its bounds. All where it states none."""
+        """The ranges in a file's bounds, all if it states none."""
         for partition, those in self._ranges.items():
             at = file.partitions
             if at is not None and not at.low <= partition <= at.high:
@@ -148,18 +141,14 @@ class _Places:
 
 
 class _Sets:
-    """Disjoint sets of numbers."""
-
     def __init__(self, count: int) -> None:
         self._above = list(range(count))
 
     def find(self, one: int) -> int:
-        """The number that stands for a number's set."""
         while self._above[one] != one:
             self._above[one] = self._above[self._above[one]]
             one = self._above[one]
         return one
 
     def join(self, one: int, other: int) -> None:
-        """Make one set of two."""
         self._above[self.find(other)] = self.find(one)

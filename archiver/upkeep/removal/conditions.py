@@ -1,4 +1,4 @@
-"""Which rows a removal takes out: those below a first offset, with given offsets, or that a condition holds for."""
+"""Which rows a removal removes: those below a first offset, at given offsets, or matching a condition."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """The rows with these offsets: joined, half-open spans by partition.
+    """The rows at these offsets: joined, half-open spans by partition.
 
-    `is_search` says that they are what a user asked for, and not what a search found before.
+    `is_search` if a user named them, instead of an earlier search.
     """
 
     spans: Mapping[int, tuple[tuple[int, int], ...]]
@@ -37,9 +37,9 @@ class AtOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The rows that a condition holds for and whose offsets are below the `ends` of their partitions.
+    """The rows that match a condition and lie below the `ends` of their partitions.
 
-    `columns` are those of the table that the condition names.
+    `columns` are the table columns in the condition.
     """
 
     where: Where
@@ -52,14 +52,14 @@ Condition: TypeAlias = Below | AtOffsets | Matching
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Which rows are taken out, and of which it isn't known whether the condition holds. None: it is known of all."""
+    """The rows to remove, and those that can't be judged (None if all can)."""
 
     going: Mask
     unjudged: Mask | None = None
 
 
 def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> Verdict:
-    """Say of rows of a table whether they are taken out. `records` are what was assembled from them by `mappings`."""
+    """Judge rows of a table. `records` were assembled from them by `mappings`."""
     partitions = records.column("partition").to_numpy()
     offsets = records.column("offset").to_numpy()
     found = np.zeros(len(offsets), np.bool_)

@@ -15,10 +15,7 @@ from catalog.partitioning import PartitionTuple
 
 
 def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, PartitionTuple]:
-    """The partitions that files are in, by path: manifests have them exactly, whoever wrote the files.
-
-    Left out are files that the table no longer has. Raises the leaves of StorageError.
-    """
+    """The exact partitions of files by path, from manifests, without files that left the table. Raises StorageError."""
     wanted = {file.path: file.spec_id for file in files}
     snapshot = table.iceberg.current_snapshot()
     if not wanted or snapshot is None:

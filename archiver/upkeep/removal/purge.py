@@ -1,7 +1,7 @@
-"""Delete the files that a removal took out of a table, once nothing refers to them: the end of retired records.
+"""Delete a removal's old files once nothing refers to them.
 
-The registry names them, so no folder of data is listed. Deleting goes the way of `archiver orphans`: under the topic's
-row lock, each file checked once more. No machine's clock alone decides what is old enough to go.
+The registry names them. Deleted like orphans: under the topic's row lock, after another check. No single clock decides
+about age.
 """
 
 from __future__ import annotations
@@ -44,11 +44,9 @@ EXPIRY_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """What became of the files: how many were deleted, with their bytes, and which are left.
+    """The deleted files and the remaining ones. `snapshots` needed some of these.
 
-    `snapshots` are those that needed some of them. `held` are those that a legal hold keeps. `shared` says that the
-    table's owner forbids the deletion of files. `stopped` says that the time was over before all of them were looked
-    at.
+    `shared` if the owner forbids deleting files, `stopped` if time ran out.
     """
 
     deleted: int = 0
@@ -66,12 +64,10 @@ ExpiresOwned: TypeAlias = Callable[[Sequence[Snapshot], Mapping[str, str]], bool
 
 
 def never_owned(_snapshots: Sequence[Snapshot], _settings: Mapping[str, str]) -> bool:
-    """Leave the owner's snapshots."""
     return False
 
 
 def never() -> bool:
-    """Time without an end."""
     return False
 
 
@@ -88,15 +84,12 @@ def purge(
     expires_owned: ExpiresOwned = never_owned,
     is_over: Callable[[], bool] = never,
 ) -> Purged:
-    """Expire snapshots older than `grace_seconds` that only keep removed files, and delete files that none needs.
+    """Expire snapshots older than `grace_seconds` that only keep removed files, and delete unneeded files. Audited.
 
-    `with_others` also expires snapshots of others that no tag or branch names. `holds_all` says that the whole topic is
-    on hold by its configuration. `expires_owned` decides about snapshots that the owner's `history.expire.*` keeps. If
-    the owner forbids the deletion of files, nothing is deleted and no snapshot expires. `of_erasures` deletes the files
-    that have erased records, whatever took them out of the table, and no others. Otherwise the longer grace of an
-    erasure that isn't finished counts. No batch of files is begun once `is_over` says so. Before files go, and after
-    it, the `trail` gets an entry.
-    Raises the leaves of TableError, RegistryError and StorageError.
+    `with_others` includes unnamed snapshots of other engines. `holds_all` if the configuration holds the topic.
+    `of_erasures` deletes only files with erased records; otherwise the grace of unfinished erasures applies too.
+    Nothing is deleted or expired if the owner forbids it. No batch starts after `is_over`. Raises TableError,
+    RegistryError and StorageError.
     """
     if of_erasures:
         _note_stale(table, registry, catalog)
@@ -149,7 +142,7 @@ def purge(
 
 
 def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> None:
-    """Have the registry know the files that only older snapshots have, of others too: these snapshots expire now."""
+    """Register the files that only older snapshots have, of any engine, before these expire."""
     erased = registry.erasures.offsets(table.topic)
     stale = stale_files(catalog.reload(table), erased) if erased else ()
     registry.erasures.note_files(
@@ -158,9 +151,9 @@ def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) 
 
 
 def _note_manifests(table: ArchiveTable, registry: Registry, manifests: Sequence[str]) -> None:
-    """Have the registry know manifests that no snapshot has any more: the next run deletes them, and ends the erasure.
+    """Register manifests of no snapshot: the next run deletes them and ends the erasure.
 
-    They have bounds of erased values. Any erased offset stands for these.
+    They have bounds of erased values; any erased offset represents them.
     """
     for partition, spans in registry.erasures.offsets(table.topic).items() if manifests else ():
         (start, end), *_ = spans
@@ -169,15 +162,13 @@ def _note_manifests(table: ArchiveTable, registry: Registry, manifests: Sequence
 
 
 def _registry_id(path: str) -> str:
-    """The id by which the registry may know a file. The files of others have none: their names stand for it."""
+    """The registry id of a file; for files of other engines the name."""
     name = DataFileName.parse(file_name(path))
     return file_name(path) if name is None else name.ulid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ExpiryChoice:
-    """Which snapshots may expire."""
-
     registry: Registry
     grace_seconds: float
     with_others: bool
@@ -187,12 +178,10 @@ class _ExpiryChoice:
 def _expired(
     table: ArchiveTable, names: set[str], catalog: TableCatalog, choice: _ExpiryChoice
 ) -> tuple[ArchiveTable, HoldingSnapshots, tuple[str, ...]]:
-    """Expire what may be expired; return the table, what was found before, and manifests that couldn't be deleted.
+    """Expire what may expire; return the table, the snapshots before, and undeleted manifests.
 
-    Other engines may commit meanwhile.
-
-    The search reads manifests for minutes. A catalog drops a tag together with its snapshot, so those that were set
-    meanwhile are looked at before. FilesShared if the table's owner forbids the deletion of files.
+    New tags are checked right before: catalogs drop a tag with its snapshot. Raises FilesShared if the owner forbids
+    it.
     """
     manifests: tuple[str, ...] = ()
     for left in reversed(range(EXPIRY_TRIES)):
@@ -226,13 +215,11 @@ def _expired(
 
 
 def _named(table: ArchiveTable) -> dict[str, int]:
-    """The snapshots that tags and branches name. That the main branch is where it was, the catalog checks."""
     refs = table.iceberg.metadata.refs
     return {name: ref.snapshot_id for name, ref in refs.items() if name != MAIN_BRANCH}
 
 
 def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> tuple[list[Orphan], list[Orphan]]:
-    """The files that are there, and those that were deleted before: only their rows in the registry are left."""
     objects = ObjectStore.of_table(table.iceberg)
     there: list[Orphan] = []
     gone: list[Orphan] = []
@@ -254,8 +241,6 @@ def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) ->
 
 
 class RemovedFiles:
-    """What `remove_orphans` asks: whether files are referred to, by snapshots or by commits that may still land."""
-
     def __init__(self, table: ArchiveTable, catalog: TableCatalog) -> None:
         self._table = table
         self._catalog = catalog
@@ -263,7 +248,7 @@ class RemovedFiles:
         self.references = References(is_of_one_table=True)
 
     def look(self) -> ArchiveTable:
-        """Add what the table refers to now; return the table."""
+        """Add the table's current references; return the table."""
         objects = ObjectStore.of_table(self._table.iceberg)
         lists = [
             each.path
@@ -274,15 +259,14 @@ class RemovedFiles:
         return self.references.look(partial(self._catalog.reload, self._table), lists)
 
     def is_renewed(self, known: FileStates, name: str) -> bool:  # noqa: ARG002 - the protocol's
-        """No run claims a file that was in the table."""
+        """Always false: no run claims a file that was in the table."""
         return False
 
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:  # noqa: ARG002 - the protocol's
-        """What an erasure promised was looked at before, with the snapshots."""
+        """Always false: promises were checked with the snapshots."""
         return False
 
     def permit(self, orphan: Orphan) -> Permit:  # noqa: ARG002 - the protocol's
-        """Each of these files was in the table, or may have been."""
         return self._permit
 
 
@@ -291,9 +275,9 @@ MOST_APART_SECONDS: Final = 3_600.0
 
 
 def confirmed_time(registry: Registry) -> float:
-    """The time in seconds since 1970. ConfigError where this machine and Postgres disagree by more than an hour.
+    """The time in seconds since 1970. Raises ConfigError if this machine and Postgres differ by over an hour.
 
-    A clock that is ahead would remove records too early, and delete their files in the same run.
+    A clock ahead would remove records too early and delete their files in the same run.
     """
     here, there = time.time(), registry.retention.now()
     if abs(here - there) > MOST_APART_SECONDS:

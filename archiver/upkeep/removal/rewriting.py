@@ -1,7 +1,6 @@
-"""The task of a removal: read the files of one component, and write those that have such rows anew without them.
+"""The task of a removal: rewrite a component without matching rows, one row group in memory.
 
-A task holds one row group in memory, whatever the files' sizes. Each new file is read back, and uploaded only if it has
-exactly the records that are to stay.
+New files are read back, and uploaded only if they have exactly the remaining records.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ from catalog.ranges.spans import joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """The rows to take out, and why, as the rewrite says it."""
-
     condition: Condition
     fate: Fate
     why: str
@@ -45,11 +42,6 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalTask:
-    """A component, and the rows to take out of it. `dry_run` writes nothing.
-
-    `places` are the files' partitions by path. Rows only leave, so a new file's partition is that of the old one.
-    """
-
     target: RewriteTarget
     component: Component
     removal: Removal
@@ -59,10 +51,9 @@ class RemovalTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalResult:
-    """What was found in a component: how many rows go, their offsets (partition, start, end), and the rewrite.
+    """What a removal found. `removed` and `unjudged` (may match, stay) are (partition, start, end).
 
-    `unjudged` are the offsets of rows that stay and of which it isn't known whether the condition holds. `group` is
-    None where no row goes, or nothing was written. `before` and `after` are digests of the rows in the table.
+    `group` is None if nothing was written. `before` and `after` are digests of the table's rows.
     """
 
     rows: int = 0
@@ -74,7 +65,7 @@ class RemovalResult:
 
 
 def remove_rows(task: RemovalTask) -> RemovalResult:
-    """Rewrite a component. Raises UpkeepError, ReplayError and the leaves of StorageError, with the file's path."""
+    """Rewrite a component. Raises UpkeepError, ReplayError and StorageError, with the file's path."""
     return _RemovingRows(task).run()
 
 
@@ -115,7 +106,6 @@ class _RemovingRows:
         return RemovalResult(rows=rows, removed=spans, unjudged=unjudged, before=before, after=after, group=group)
 
     def _survey(self, file: TableFile) -> int:
-        """Note the offsets of the rows that go; return how many they are."""
         count = 0
         with closing(OpenFile.open(self._storage, file)) as opened:
             for rows, records in opened.all_records():
@@ -123,7 +113,6 @@ class _RemovingRows:
         return count
 
     def _survey_copies(self) -> bool:
-        """Whether files of ours that others replaced, and that the store still has, have such rows."""
         present = {file_name(file.path) for file in self._task.component.files}
         found = False
         for path in self._task.component.recorded:
@@ -133,7 +122,7 @@ class _RemovingRows:
         return found
 
     def _survey_deleted(self) -> bool:
-        """Whether files have such rows behind others' delete files: nobody reads them, but their bytes are there."""
+        """Whether files have such rows behind delete files: unread, but their bytes exist."""
         found = False
         for file in self._task.component.files:
             if file.has_deletes:
@@ -141,7 +130,6 @@ class _RemovingRows:
         return found
 
     def _survey_whole(self, path: str, form: SegmentFormat) -> bool:
-        """Note the offsets of the rows that go, whatever was deleted; return whether there are any."""
         found = 0
         with closing(OpenFile.whole(form, self._target.objects, path, self._mappings)) as opened:
             for rows, records in opened.all_records():
@@ -149,7 +137,6 @@ class _RemovingRows:
         return found > 0
 
     def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
-        """Note the offsets of the rows that go, and of those that can't be judged; return how many go."""
         verdict = judge(self._removal.condition, rows, records, self._mappings)
         _add(self._removed, records, verdict.going)
         if verdict.unjudged is not None:
@@ -157,7 +144,6 @@ class _RemovingRows:
         return int(verdict.going.sum())
 
     def _rewritten(self, file: TableFile, spool: TaskSpool) -> tuple[int, DataFileInfo] | None:
-        """Write one file anew, check it and upload it. None where no row of it stays."""
         with closing(OpenFile.open(self._storage, file)) as opened:
             origin, before = self._origin(opened), RecordDigest()
             with RewrittenFile(self._target, spool, self._layout(opened)) as new:
@@ -192,7 +178,6 @@ class _RemovingRows:
         return bool(judge(self._removal.condition, rows, records, mappings).going.any())
 
     def _origin(self, opened: OpenFile) -> SegmentOrigin | None:
-        """The range of a file that holds that one and no other, as its footer says."""
         origin = opened.reader.metadata.origin
         ranges = self._task.component.ranges
         if origin is None or len(ranges) != 1 or len(self._task.component.files) != 1:
@@ -210,7 +195,6 @@ class _RemovingRows:
 
 
 def _add(found: dict[int, list[npt.NDArray[np.int64]]], records: pa.RecordBatch, those: Mask) -> None:
-    """Add the offsets of some records, by partition."""
     if those.any():
         partitions = records.column("partition").to_numpy()[those]
         offsets = records.column("offset").to_numpy()[those]
@@ -227,7 +211,6 @@ def _spans(found: Mapping[int, list[npt.NDArray[np.int64]]]) -> tuple[tuple[int,
 
 
 def _runs(offsets: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Sorted offsets as joined spans."""
     borders = np.flatnonzero(np.diff(offsets) > 1)
     starts = offsets[np.concatenate(([0], borders + 1))]
     ends = offsets[np.concatenate((borders, [len(offsets) - 1]))] + 1

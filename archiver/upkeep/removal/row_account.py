@@ -1,7 +1,6 @@
-"""The account of a component that is written anew: which rows of each range are in which new file, and how many go.
+"""The account of a rewritten component.
 
-Nothing is taken out of a table that it doesn't account for: not rows of no known range, and none of a range that the
-table lacks rows of.
+Rows of no known range, or of one with missing rows, are never removed.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ Fate = Literal["erased", "retired"]
 
 
 class RowAccount:
-    """Counts, by range, which rows were kept in which new file, and how many go."""
-
     def __init__(self, ranges: tuple[RemovableRange, ...]) -> None:
         self._ranges = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
         self._places: dict[int, list[int]] = defaultdict(list)
@@ -43,12 +40,11 @@ class RowAccount:
         self._gone_digests: dict[int, RecordDigest] = defaultdict(RecordDigest)
 
     def next_file(self) -> int:
-        """The number of the next new file."""
         self._files += 1
         return self._files - 1
 
     def count_gone(self, records: pa.RecordBatch, going: Mask, file: TableFile) -> None:
-        """Count the rows that go. All rows must be of known ranges."""
+        """Count removed rows. All must be of known ranges."""
         for number, mask in self._by_range(records, file):
             leaving = mask & going
             if leaving.any():
@@ -56,21 +52,19 @@ class RowAccount:
                 self._gone_digests[number] += RecordDigest.of_seen(records.filter(pa.array(leaving)))
 
     def count_kept(self, file_number: int, left: pa.RecordBatch, file: TableFile) -> None:
-        """Count rows that stay, in a new file."""
         for number, mask in self._by_range(left, file):
             rows, digest = self._kept[file_number].get(number, (0, RecordDigest()))
             part = left if mask.all() else left.filter(pa.array(mask))
             self._kept[file_number][number] = (rows + part.num_rows, digest + RecordDigest.of_seen(part))
 
     def spans(self, file_number: int, fate: Fate) -> tuple[RecordSpan, ...]:
-        """The spans of one new file."""
         return tuple(
             self._span(number, rows, digest.text, fate, is_first=self._home(number) == file_number)
             for number, (rows, digest) in sorted(self._kept[file_number].items())
         )
 
     def emptied(self, fate: Fate) -> tuple[RecordSpan, ...]:
-        """The spans of ranges of which no row stays."""
+        """The spans of ranges without remaining rows."""
         return tuple(
             self._span(number, 0, None, fate, is_first=True)
             for number in range(len(self._ranges))
@@ -78,7 +72,6 @@ class RowAccount:
         )
 
     def _home(self, number: int) -> int | None:
-        """The first new file with rows of a range: it tells what became of the others."""
         return min((each for each, held in self._kept.items() if number in held), default=None)
 
     def _span(self, number: int, rows: int, digest: str | None, fate: Fate, *, is_first: bool) -> RecordSpan:

@@ -1,7 +1,6 @@
-"""ValueBounds of files whose manifests state none, read from their rows.
+"""Bounds of files whose manifests state none, from their rows.
 
-Some engines write no bounds of columns in structs. Then nothing says which records a file has: a retention would keep
-all of them, and an erasure would write all files of the table again.
+Some engines write none for struct columns: a retention would keep, and an erasure rewrite, all files.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ READERS: Final = 8
 
 @dataclass(slots=True)
 class BoundsOfRows:
-    """The bounds of rows by file. A file is read once in a run: its rows never change.
+    """The bounds of rows by file, each read once per run: files are immutable.
 
-    `failures` are the files that can't be read, by path: they stay without bounds.
+    `failures` are unreadable files by path, which stay without bounds.
     """
 
     failures: dict[str, ContextError] = field(default_factory=dict)
     _known: dict[str, TableFile] = field(default_factory=dict)
 
     def of(self, files: Iterable[TableFile], target: TopicFiles) -> dict[str, TableFile]:
-        """Return the files that state no bounds, with the bounds of their rows, by path. Deleted rows count, too."""
+        """The files without bounds, by path, with the bounds of their rows, deleted ones included."""
         lacking = [file for file in files if lacks_bounds(file)]
         unread = [file for file in lacking if file.path not in self._known and file.path not in self.failures]
         storage = target.storage()
@@ -61,12 +60,11 @@ class BoundsOfRows:
 
 
 def lacks_bounds(file: TableFile) -> bool:
-    """Whether the manifest doesn't say which partitions and offsets a file has."""
+    """Whether the manifest lacks bounds of partitions or offsets."""
     return file.offsets is None or file.partitions is None
 
 
 def _with_bounds(file: TableFile, bounded: TableFile) -> TableFile:
-    """The file as the table has it now: its delete files may be newer than the bounds."""
     return replace(file, partitions=bounded.partitions, offsets=bounded.offsets, latest_ingest=bounded.latest_ingest)
 
 
@@ -109,7 +107,7 @@ def _extremes(column: pa.Array) -> tuple[int, int]:
 
 
 def _latest(rows: pa.RecordBatch) -> int | None:
-    """The highest ingest timestamp in µs. None if one isn't known: such a row may be young."""
+    """The highest ingest timestamp in µs, None if one is unknown: that row may be young."""
     times = column_by_id(rows, INGEST_TIMESTAMP_ID)
     if times is None or times.null_count:
         return None

@@ -1,4 +1,4 @@
-"""Which retained snapshots still refer to files that a removal took out, and which of them may be expired for it."""
+"""The retained snapshots that refer to removed files, and which of them may expire."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ READERS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingSnapshots:
-    """The snapshots that refer to some of the files.
+    """Snapshots that refer to some of the files.
 
-    Those of `going` may be expired, those of `young` not yet, and those of `others` never by us without being asked.
-    `owned` are kept by the owner's `settings`: the properties `history.expire.*` of the table. `named` are tags and
-    branches that have such snapshots, with these.
+    `going` may expire, `young` not yet, `others` on request. `owned` are kept by the owner's `settings`. `named` are
+    tags and branches.
     """
 
     going: tuple[Snapshot, ...] = ()
@@ -49,11 +48,10 @@ class HoldingSnapshots:
 def holding_snapshots(
     table: ArchiveTable, files: Collection[str], *, older_than_ms: int, with_others: bool, now_ms: int
 ) -> HoldingSnapshots:
-    """Find the snapshots that refer to files with these names.
+    """Find the snapshots that refer to files with these names. Raises StorageError.
 
-    One may be expired if it isn't the current one since before the time, is in no history of a tag or another branch,
-    isn't kept by the owner's `history.expire.*`, and ours, unless `with_others` says that all may be. Raises the leaves
-    of StorageError.
+    One may expire if not current since `older_than_ms`, in no history of a tag or other branch, not kept by
+    `history.expire.*`, and the archiver's (unless `with_others`).
     """
     metadata = table.iceberg.metadata
     current_until = _current_until(metadata)
@@ -93,10 +91,7 @@ def holding_snapshots(
 
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:
-    """Until when each snapshot was what readers got: when another took its place, in ms since 1970.
-
-    A snapshot that was never current counts from when it was made. So does one of which the log tells nothing.
-    """
+    """When each snapshot stopped being current, in ms since 1970; its creation if never current or not in the log."""
     found = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
     for before, after in pairwise(metadata.snapshot_log):
         if before.snapshot_id in found:
@@ -110,7 +105,7 @@ def _current_until(metadata: TableMetadata) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleFile:
-    """A data file that a retained snapshot has and the current one hasn't, with the offsets that it may have."""
+    """A data file of a retained snapshot that the current one lacks, with its possible offsets."""
 
     path: str
     partition: int
@@ -119,9 +114,9 @@ class StaleFile:
 
 
 def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, int]]]) -> tuple[StaleFile, ...]:
-    """The stale files that may have erased offsets, whoever wrote them. Raises the leaves of StorageError.
+    """The stale files of any engine that may have erased offsets.
 
-    One without bounds may have any.
+    Files without bounds may have any. Raises StorageError.
     """
     snapshots = table.iceberg.metadata.snapshots
     current = table.iceberg.current_snapshot()
@@ -151,7 +146,6 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
 
 
 def _files(table: ArchiveTable, manifest: ManifestFile) -> set[tuple[str, int, int, int, int]]:
-    """The data files of a manifest: path, lowest and highest partition, lowest and highest offset."""
     return {
         (
             entry.data_file.file_path,

@@ -1,4 +1,4 @@
-"""What removals of records of one topic work with, and how they search and rewrite its files."""
+"""What removals in one topic share: search and rewrite of files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class RemovalWork(TableWork):
 
     @property
     def topic(self) -> TopicRow:
-        """The topic in the registry."""
         return self.archived.topic
 
     @property
@@ -42,11 +41,10 @@ class RemovalWork(TableWork):
         return self.archived.table
 
     def target(self, table: ArchiveTable) -> RewriteTarget:
-        """Return the target of tasks on this table."""
         return RewriteTarget.of(table, self.registry.ledger.load(table.topic).versions, self.config, self.formats)
 
     def files(self, table: ArchiveTable) -> tuple[TableFile, ...]:
-        """The files of the table, each with bounds unless it can't be read: what no manifest states its rows say."""
+        """The files of the table, with bounds from manifests or rows, unless a file can't be read."""
         files = tuple(self.manifests.files(table.iceberg))
         if not any(map(lacks_bounds, files)):
             return files
@@ -62,7 +60,7 @@ class RemovalWork(TableWork):
         *,
         dry_run: bool = False,
     ) -> Iterator[tuple[Component, TaskOutcome[RemovalResult]]]:
-        """Search components, and write those with such rows anew unless it is a dry run. Commits nothing."""
+        """Search components, and rewrite those with matching rows unless `dry_run`. Commits nothing."""
         if not components:
             return
         places = {} if dry_run else places_of(table, [file for each in components for file in each.files])

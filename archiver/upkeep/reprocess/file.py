@@ -1,7 +1,6 @@
-"""The task of `archiver reprocess`: read one data file, decode its poor rows again, write a new file.
+"""The task of `archiver reprocess`: decode poor rows again into a new file, one row group in memory.
 
-A task holds one row group in memory, whatever the file's size. The new file is read back and uploaded only if its
-records have the digest of the old file's records.
+It is uploaded only if its records have the old file's digest.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from catalog.recognition import Recognition
 class ReprocessTask:
     """A file to reprocess. With `dry_run` nothing is written.
 
-    `partitioning` is that of the file, where its columns may be among those that are decoded again.
+    `partitioning` is set if its columns may be decoded again.
     """
 
     target: RewriteTarget
@@ -53,7 +52,7 @@ class ReprocessTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What is poor in a file, and what no longer is. `rewritten` is None where nothing was written."""
+    """The poor rows of a file, and those no longer poor. `rewritten` is None if nothing was written."""
 
     path: str
     rows: int
@@ -63,7 +62,7 @@ class FileResult:
 
 
 def reprocess_file(task: ReprocessTask) -> FileResult:
-    """Reprocess one file. Raises UpkeepError, ReplayError and the leaves of StorageError, with its path."""
+    """Reprocess one file. Raises UpkeepError, ReplayError and StorageError, with its path."""
     target = task.target
     storage = target.storage()
     with closing(OpenFile.open(storage, task.file)) as file:
@@ -91,7 +90,6 @@ class _Rewriting:
         self._redecoder = Redecoder(task.decoding, task.wanted, file=file.reader.schema, schema=self._schema)
 
     def trial(self, blocks: list[Block], *, whole: bool) -> Counter[ErrorKind]:
-        """What would no longer be poor. Unless `whole` it stops at the first."""
         mended: Counter[ErrorKind] = Counter()
         for block in blocks:
             for piece, _ in self._pieces(block):
@@ -101,7 +99,6 @@ class _Rewriting:
         return mended
 
     def run(self, spool: TaskSpool) -> FileResult:
-        """Write the new file, check it and upload it. There are several where its rows go to several partitions."""
         if self._task.partitioning is not None:
             return self._split(spool, self._task.partitioning)
         old, mended, recognition = self._task.file, Counter[ErrorKind](), Recognition()
@@ -137,7 +134,6 @@ class _Rewriting:
         digest: RecordDigest | None = None,
         partition: PartitionTuple | None = None,
     ) -> None:
-        """Finish a file beside the old one, and named like it."""
         new.close(
             self._task.file.path.rpartition("/")[0],
             self._file.reader.metadata.origin,
@@ -153,7 +149,6 @@ class _Rewriting:
         return new.upload()
 
     def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
-        """Write a file for each partition that the rows belong to after they were decoded again."""
         target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
         summed = summed_by(Recognizer(self._task.decoding.row, self._schema))
         partitions = RowPartitions(partitioning, self._schema)
@@ -193,10 +188,7 @@ class _Rewriting:
     def _write_part(
         self, spool: TaskSpool, part: PartitionRows, partitioning: Partitioning, *, is_alone: bool
     ) -> DataFileInfo:
-        """Write and upload the file of one partition.
-
-        A file with some rows of the old one names no range in its footer: how many files the range has isn't known.
-        """
+        """The footer names a range only if the file `is_alone`."""
         with self._started(spool) as new:
             for rows in part.rows:
                 new.write(rows)
@@ -210,7 +202,6 @@ class _Rewriting:
         return self._uploaded(new)
 
     def _pieces(self, block: Block) -> Iterator[tuple[Mended, pa.RecordBatch]]:
-        """The rows of the block for the new file, with their records as they were before."""
         for rows, kafka in self._file.rows(block):
             records = self._file.assembler.records(rows, kafka)
             first = 0
@@ -224,7 +215,6 @@ class _Rewriting:
 
 
 def _ingest_value(file: TableFile, partitioning: Partitioning) -> int:
-    """The file's partition of the ingest timestamp, which no decoding changes. 0 where it has none."""
     if partitioning.time is None:
         return 0
     value = file.partition_values[partitioning.columns.index(partitioning.time)]

@@ -1,7 +1,6 @@
-"""`archiver reprocess`: decode poor rows again after a schema fix, and rewrite their files in one commit.
+"""`archiver reprocess`: decode poor rows again, and replace their files in one commit.
 
-Offsets, order and bytes of the records stay as they are. It can run beside an archiver: commits of others stay, and
-files that others rewrite meanwhile are planned again.
+Record bytes stay. Safe beside an archiver; foreign rewrites are planned again.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ from schema_mapping.row import part_formats, row_mapping_from_text
 
 
 class Reprocess:
-    """Decodes a topic's rows again: those with `__err__`, or those that `wanted` says.
+    """Decode rows again that `wanted` selects, by default with `__err__`.
 
-    `engine` is Spark by default, started only if there is work; a dry run of little work does it in this process.
+    `engine` is Spark by default; a small dry run uses this process.
     """
 
     def __init__(
@@ -71,11 +70,7 @@ class Reprocess:
         self._formats = formats
 
     def run(self) -> ReprocessReport:
-        """Reprocess, and commit once.
-
-        Raises errors of the configuration, the schema or the servers. The failure of one file is in the report, and the
-        others go on.
-        """
+        """Raises errors of configuration, schema and servers. A file's failure is in the report."""
         started = time.monotonic()
         engines = EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES if self._dry_run else -1)
         settings, section = self._checked(), self._config.schema_registry
@@ -105,7 +100,6 @@ class Reprocess:
         return report
 
     def _checked(self) -> TopicConfig:
-        """The topic's settings, after all checks that need no server."""
         settings = self._config.topic(self._name)
         if not (settings.key.has_schema or settings.value.has_schema):
             raise ConfigError(
@@ -123,7 +117,6 @@ class Reprocess:
         registry: Registry,
         catalog: TableCatalog,
     ) -> tuple[Rounds, Assignment]:
-        """Settle what an earlier run left, and store the columns in registry and journal. Not in a dry run."""
         manifests = ManifestReader(countable_ids(archived.table.schema), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         work = TableWork(registry=registry, catalog=catalog, manifests=manifests, journal=journal)
@@ -156,7 +149,6 @@ class Reprocess:
         return rounds, assignment
 
     def _target(self, settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> RewriteTarget:
-        """The target of files with the columns that the table gets by the commit."""
         change = _change(settings, table, assignment)
         schema = merge(change.for_table(table.schema, table.ledger_version) or change.adding, table.schema)
         return replace(
@@ -178,7 +170,6 @@ class Reprocess:
 
 
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
-    """The schema versions without a schema for the keys, and those without one for the values."""
     formats = {each.version: part_formats(each.mapping) for each in assignment.state.versions}
     return {
         part: frozenset(version for version, those in formats.items() if those[name] == RAW_FORMAT)
@@ -187,7 +178,6 @@ def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
 
 
 def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
-    """The schema versions with columns, of keys and of values, that the mapping of today lacks."""
     rows = {each.version: row_mapping_from_text(each.mapping) for each in assignment.state.versions}
     today, raw = assignment.row, _raw_versions(assignment)
     key = {version for version, row in rows.items() if row.key.column_ids - today.key.column_ids}

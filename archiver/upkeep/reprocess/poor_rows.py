@@ -1,6 +1,6 @@
-"""Find the rows of a file whose columns are poorer than they could be, without reading their values.
+"""Find rows whose columns could be richer, without reading their values.
 
-Such rows couldn't be decoded, have fields that their schema didn't know, or belong to an older schema version.
+Undecoded, with unknown fields, or of an older schema version.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _PLACE: Final = "@.*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoorColumns:
-    """The columns of a file or table that tell which rows are poor, by part: `__err__`, and unknown fields.
+    """Columns that show poor rows, by part.
 
-    Left out of `unknown` are columns that hold, by the mapping of today, what has no columns on purpose.
+    `unknown` omits those that the current mapping fills on purpose.
     """
 
     errors: dict[str, int]
@@ -46,7 +46,6 @@ class PoorColumns:
 
     @classmethod
     def of(cls, schema: pa.Schema, today: RowMapping) -> PoorColumns:
-        """The columns of rows with this schema."""
         held = {part: _struct_of(schema, part) for part in PARTS}
         aside = aside_ids(today)
         errors = {part: _id_of(kind, names.ERR) for part, kind in held.items() if kind is not None}
@@ -57,18 +56,15 @@ class PoorColumns:
 
     @property
     def ids(self) -> frozenset[int]:
-        """The field ids of all of them."""
         return frozenset(self.errors.values()) | self.unknown
 
     def told_by(self, reach: Reach) -> frozenset[int]:
-        """The columns that are null in every row that isn't poor. For `Reach.ALL` no column is."""
+        """The columns that are null in every row that isn't poor; none for `Reach.ALL`."""
         return frozenset(self.errors.values()) if reach is Reach.ERRORS else self.ids
 
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """Finds the poor rows among rows with one schema."""
-
     wanted: RowFilter
     version: int
     errors: dict[str, int]
@@ -76,7 +72,7 @@ class Misfits:
 
     @classmethod
     def of(cls, schema: pa.Schema, wanted: RowFilter, today: RowMapping) -> Misfits:
-        """The same for rows with this schema, which may lack columns that nobody reads."""
+        """The misfits of rows with this schema, which may lack columns that aren't read."""
         held = PoorColumns.of(schema, today)
         kinds = {part: _struct_of(schema, part) for part in PARTS} if wanted.reach is not Reach.ERRORS else {}
         unknown = {part: kind and UnknownFields.of_struct(kind, held.unknown) for part, kind in kinds.items()}
@@ -88,7 +84,6 @@ class Misfits:
         )
 
     def find(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> dict[ErrorKind, Mask]:
-        """The rows of each kind that is there."""
         inside = self.wanted.rows(kafka)
         found = {
             (part, code): where & inside
@@ -116,14 +111,14 @@ class Misfits:
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """What is poor in a file of what is asked for, and the blocks that have any."""
+    """The poor rows of a file among the selected ones, and the blocks that have any."""
 
     found: Counter[ErrorKind] = field(default_factory=Counter)
     blocks: list[Block] = field(default_factory=list)
 
 
 def survey(file: OpenFile, wanted: RowFilter, today: RowMapping) -> Survey:
-    """Read the columns of a file that tell which rows are poor, in the blocks that may have any."""
+    """Read the columns that show poor rows, in the blocks that may have any."""
     seen = Survey()
     held = PoorColumns.of(file.reader.schema, today)
     told_by = held.told_by(wanted.reach)
@@ -143,7 +138,6 @@ def survey(file: OpenFile, wanted: RowFilter, today: RowMapping) -> Survey:
 
 
 def count_kinds(found: dict[ErrorKind, Mask]) -> Counter[ErrorKind]:
-    """How many rows there are of each kind."""
     return Counter({kind: int(where.sum()) for kind, where in found.items() if where.any()})
 
 

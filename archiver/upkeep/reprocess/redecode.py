@@ -1,8 +1,6 @@
-"""Decode poor rows again: the same records, in the columns of a newer mapping.
+"""Decode poor rows again in the columns of a newer mapping.
 
-A row is replaced if its key or value is richer now, and neither is poorer: what decoded still decodes, has no more
-unknown fields, and loses no column to them. The whole row then belongs to the newer schema version. All other rows keep
-every cell.
+A row is replaced if key or value is richer and neither poorer; other rows keep every cell.
 """
 
 from __future__ import annotations
@@ -31,10 +29,9 @@ from schema_mapping.value_format import ValueMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The mapping and envelopes that a topic's records are decoded with now.
+    """The current mapping and envelopes.
 
-    `raw_versions` are, by part, the schema versions whose rows had no schema. `lossy_versions` are those with columns
-    that the mapping of today lacks.
+    By part, `raw_versions` are schema versions without a schema; `lossy_versions` have columns that the mapping lacks.
     """
 
     row: RowMapping
@@ -45,7 +42,6 @@ class Decoding:
 
     @property
     def parts(self) -> dict[str, tuple[ValueMapping, EnvelopeReader | None]]:
-        """The mapping and envelope of key and value."""
         return {
             names.KEY: (self.row.key, self.key_envelope),
             names.VAL: (self.row.value, self.value_envelope),
@@ -54,7 +50,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """Rows in the columns of the new file, what is no longer poor in them, and how well the schema fits them."""
+    """Rows in the new file's columns, what improved, and how well the schema fits them."""
 
     rows: pa.RecordBatch
     mended: Counter[ErrorKind]
@@ -62,7 +58,7 @@ class Mended:
 
 
 class Redecoder:
-    """Decodes rows of one file again. `schema` has the columns of the new file (`wide_schema`)."""
+    """Decodes rows of one file again. `schema` has the new file's columns (`wide_schema`)."""
 
     def __init__(self, decoding: Decoding, wanted: RowFilter, *, file: pa.Schema, schema: pa.Schema) -> None:
         self._decoding = decoding
@@ -81,10 +77,11 @@ class Redecoder:
         self._recognizer = Recognizer(decoding.row, schema)
 
     def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:
-        """The rows for the new file, in order. `kafka` and `records` (of ASSEMBLED) belong to `rows`.
+        """The new rows in order; several pieces above 2 GiB of a column.
 
-        There is more than one piece where their columns would exceed 2 GiB together. Raises the leaves of
-        SchemaRegistryError where an envelope's id can't be looked up.
+        `kafka` and `records` (of ASSEMBLED) belong to `rows`.
+
+        Raises SchemaRegistryError if an envelope's id can't be looked up.
         """
         try:
             return [self._mend(rows, kafka, records)]
@@ -112,7 +109,6 @@ class Redecoder:
         return Mended(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
 
     def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> _Again:
-        """Decode all of the rows, and decide which of them to replace."""
         count = rows.num_rows
         better: dict[str, Mask] = {}
         worse = np.zeros(count, np.bool_)
@@ -144,7 +140,6 @@ class Redecoder:
         return _Again(taken=taken, better=better, rows=fresh.filter(pa.array(taken)))
 
     def _unknown(self, part: str, column: pa.StructArray) -> npt.NDArray[np.int64]:
-        """How many bytes of unknown fields each row has."""
         unknown = self._unknown_fields[part]
         sizes = None if unknown is None else unknown.sizes(column)
         return np.zeros(len(column), np.int64) if sizes is None else sizes
@@ -152,15 +147,12 @@ class Redecoder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Again:
-    """Rows decoded again: which of them to replace, those that are better by part, and the new rows of the first."""
-
     taken: Mask
     better: dict[str, Mask]
     rows: pa.RecordBatch
 
 
 def _put(rows: pa.RecordBatch, places: npt.NDArray[np.int64], fresh: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows with those at `places` replaced."""
     if not len(places):
         return rows
     order = np.arange(rows.num_rows)
@@ -184,5 +176,5 @@ def _errors(column: pa.StructArray) -> pa.StringArray:
 
 def _of_version(kafka: pa.StructArray, version: int) -> pa.StructArray:
     columns, place = kafka.flatten(), kafka.type.get_field_index(names.SCHEMA_VERSION)
-    columns[place] = pa.array(np.full(len(kafka), version), kafka.type.field(place).type)  # others may have widened it
+    columns[place] = pa.array(np.full(len(kafka), version), kafka.type.field(place).type)  # maybe widened by an engine
     return pa.StructArray.from_arrays(columns, fields=list(kafka.type))

@@ -15,7 +15,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessReport:
-    """What a reprocessing found and did. `commit_id` is None where there was nothing to commit."""
+    """What a reprocessing found and did. `commit_id` is None if there was nothing to commit."""
 
     topic: str
     table: str
@@ -30,51 +30,43 @@ class ReprocessReport:
 
     @property
     def found(self) -> Counter[ErrorKind]:
-        """How many poor rows of those asked for were found, by kind."""
+        """The selected poor rows by kind."""
         return sum((each.found for each in self.results), Counter())
 
     @property
     def mended(self) -> Counter[ErrorKind]:
-        """How many of them no longer are, or would be."""
+        """The rows that improved (dry run: would improve), by kind."""
         return sum((each.mended for each in self.results), Counter())
 
     @property
     def succeeded(self) -> bool:
-        """Whether every file could be read, and written if needed."""
         return not self.failures
 
     @property
     def files(self) -> int:
-        """How many files were rewritten, or would be."""
         return sum(1 for each in self.results if each.mended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPlanned:
-    """`files` files may have such rows. They are planned again where others changed the table meanwhile."""
+    """Repeated if other engines change the table."""
 
     files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReprocessed:
-    """A file was read, and rewritten where that helps."""
-
     result: FileResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFailed:
-    """A file could not be read or written, and stays as it is."""
-
     path: str
     error: ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessFinished:
-    """The reprocessing is over."""
-
     report: ReprocessReport
 
 

@@ -1,6 +1,6 @@
-"""The rounds of one reprocessing: read and rewrite files until one commit replaces them all.
+"""The rounds of one reprocessing: rewrite files until one commit replaces them all.
 
-Others may rewrite the table's files meanwhile. Those files are read again in the next round.
+Files that other engines rewrite are read again in the next round.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ REASON = "reprocess"
 
 
 class Rounds:
-    """The rounds of one run, with `results` and `failures` by file."""
-
     def __init__(
         self,
         target: RewriteTarget,
@@ -57,7 +55,7 @@ class Rounds:
         self.failures: dict[str, ContextError] = {}
 
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
-        """Read, write and commit; return the commit id. None where there is nothing to commit."""
+        """Read, write and commit; return the commit id, None if there is nothing to commit."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             # The table is loaded after that: an erasure waits for runs only that began before it.
             found = in_rounds(
@@ -68,7 +66,7 @@ class Rounds:
             return found or None
 
     def _round(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
-        """Read, write and commit; return the commit id, or an empty one if there is nothing to commit."""
+        """Run one round; return the commit id, empty if there is nothing to commit, None to repeat."""
         self._read_files(table, claims)
         groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
         if not groups:
@@ -83,7 +81,6 @@ class Rounds:
         return None
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
-        """Reprocess files that may have such rows and weren't read yet; forget files that are gone."""
         files = self._work.manifests.files(table.iceberg)
         there = files.named(self.results.keys() | self.failures.keys())
         self.results = {path: each for path, each in self.results.items() if path in there}
@@ -115,7 +112,6 @@ class Rounds:
                 self._fail(file.path, outcome.error)
 
     def _candidates(self, table: ArchiveTable, files: TableFiles) -> Iterator[tuple[TableFile, Partitioning | None]]:
-        """The files to read, with their partitioning where it may depend on what is decoded."""
         specs = table.iceberg.specs()
         ids = table_ids(table.schema, self._wanted.reach, self._decoding.row)
         for file in self._wanted.candidates(files, ids):

@@ -1,4 +1,4 @@
-"""Which rows are asked for, and which files may have any, by what manifests say of them."""
+"""Which rows are selected, and which files may have any, by their manifests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTS: Final = {names.KEY: KEY_ID, names.VAL: VAL_ID}
 
 
 class Reach(StrEnum):
-    """Which rows are decoded again: those with errors, those with unknown fields too, or all of older versions."""
+    """Which rows are decoded again: with errors, also with unknown fields, or all of older versions."""
 
     ERRORS = "errors"
     UNRECOGNIZED = "unrecognized"
@@ -36,7 +36,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """The rows that are asked for. No `codes` or `partitions` means all. Offsets are half open."""
+    """The selected rows. Empty `codes` or `partitions` means all. Offsets are half-open."""
 
     reach: Reach = Reach.ERRORS
     codes: frozenset[str] = frozenset()
@@ -45,10 +45,7 @@ class RowFilter:
     end_offset: int = 2**63 - 1
 
     def candidates(self, files: TableFiles, ids: frozenset[int] | None) -> Iterator[TableFile]:
-        """The files that may have such rows, by their manifests.
-
-        A file without any has only nulls in the columns `ids`. None: no column tells.
-        """
+        """Files that may have selected rows, by manifest: with non-nulls in the columns `ids` (None: unknown)."""
         held = files.columns
         rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
         kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
@@ -67,7 +64,6 @@ class RowFilter:
         return found
 
     def rows(self, kafka: pa.StructArray) -> Mask:
-        """The rows with the partitions and offsets that are asked for."""
         offsets = kafka.field(names.OFFSET).to_numpy()
         inside: Mask = (offsets >= self.start_offset) & (offsets < self.end_offset)
         if self.partitions:
@@ -75,14 +71,14 @@ class RowFilter:
         return inside
 
     def errors(self, codes: pa.StringArray) -> Mask:
-        """The rows with a code that is asked for. Null is no code."""
+        """The rows with a selected code. Null is no code."""
         if not self.codes:
             return _mask(codes.is_valid())
         return _mask(pc.fill_null(pc.is_in(codes, value_set=pa.array(sorted(self.codes))), fill_value=False))
 
 
 def aside_ids(today: RowMapping) -> frozenset[int]:
-    """The `__unrecognized__` columns where a mapping puts what gets no columns on purpose, among other fields."""
+    """The `__unrecognized__` columns for fields that get no columns on purpose."""
     return frozenset(
         each
         for mapping in (today.key, today.value)
@@ -91,7 +87,7 @@ def aside_ids(today: RowMapping) -> frozenset[int]:
 
 
 def table_ids(schema: Schema, reach: Reach, today: RowMapping) -> frozenset[int] | None:
-    """The columns of a table that are null in every row that isn't poor. None if manifests can't tell it of one."""
+    """The table columns that are null in every row that isn't poor, None if manifests can't show that."""
     if reach is Reach.ALL:
         return None
     parts = [each for each in schema.fields if each.field_id in PARTS.values()]
@@ -115,7 +111,7 @@ def table_ids(schema: Schema, reach: Reach, today: RowMapping) -> frozenset[int]
 
 
 def countable_ids(schema: Schema) -> frozenset[int]:
-    """The columns of a table that `table_ids` may name, whatever the mapping."""
+    """The columns that `table_ids` may return with any mapping."""
     return frozenset(
         identifier
         for part in schema.fields
@@ -126,7 +122,6 @@ def countable_ids(schema: Schema) -> frozenset[int]:
 
 
 def unrecognized_ids(kind: pa.DataType | None) -> Iterator[int]:
-    """The ids of the `__unrecognized__` columns in a type, at any depth."""
     if kind is None:
         return
     held: Iterable[pa.Field] = ()
@@ -150,7 +145,6 @@ def _unrecognized_columns(kind: IcebergType, *, is_repeated: bool) -> Iterator[t
 def _special_columns(
     kind: IcebergType, wanted: tuple[str, ...], *, is_repeated: bool = False
 ) -> Iterator[tuple[int, bool]]:
-    """The ids of columns with one of these names, at any depth, and whether a list or map lies above."""
     match kind:
         case StructType():
             for each in kind.fields:

@@ -1,6 +1,3 @@
-"""`archiver expire`: moves the first offsets of a topic's archive on, and takes what lies before them out of its table.
-
-Whole files go. Rows of a file that also has younger ones go only if that is asked for.
-"""
+"""`archiver expire`: advance first offsets, and remove older records from the table."""
 
 __all__ = ["chore", "cut", "job", "report"]

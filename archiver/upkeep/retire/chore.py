@@ -1,6 +1,6 @@
-"""Retirement as a chore: the limits of topics with `expire = "auto"` are applied while a job that repeats is idle.
+"""Apply the limits of topics with `expire = "auto"` while a repeating job is idle.
 
-Only whole files go, so no file is read or written. What needs consent waits for it.
+Only whole files are removed. What needs consent waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 def retirement(
     config: Config, observer: ExpireObserver = ignore, *, latest: Callable[[], Config] | None = None
 ) -> Chore:
-    """Make the chore. `latest` loads the configuration again for each turn: a new `hold` keeps records from going."""
+    """Make the chore. `latest` reloads the configuration for each turn, so that a new `hold` applies."""
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
         name = turn.topic.topic

@@ -1,7 +1,6 @@
-"""Consent to a retirement: needed for a retention under a day, and for more than half of a topic's records.
+"""Consent to a retirement: needed under a day, and for more than half of a topic's records.
 
-Consent to the limits of the configuration is kept in the registry, once for each value, so that daily runs go on. To
-limits that a command names it is given for that run alone.
+Kept in the registry for each configured limit; for a command's limits only during the run.
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRemoval:
-    """How much of a topic a retirement takes, from which offsets to which, and the paths of the files.
-
-    `records` is the most that can go: of a file at the edge only some do.
-    """
-
     records: int = 0
     of_records: int = 0
     size_bytes: int = 0
@@ -38,7 +32,7 @@ class PlannedRemoval:
 
     @classmethod
     def of(cls, planned: Retirement, files: Iterable[TableFile], known: Mapping[int, int]) -> Self:
-        """Count what a plan takes out of these files of the table, whose partitions begin at `known` now."""
+        """Count what a plan removes from these files. `known` are the current first offsets."""
         return cls(
             records=planned.rows + sum(_rows_below(edge, planned.first_offsets) for edge in planned.edges),
             of_records=sum(file.rows for file in files),
@@ -52,11 +46,10 @@ class PlannedRemoval:
 
     @property
     def is_most(self) -> bool:
-        """Whether more than half of the topic's records go."""
         return 2 * self.records > self.of_records
 
     def is_same(self, other: PlannedRemoval | None) -> bool:
-        """Whether the same records go, whatever else came into the table."""
+        """Whether the same records are removed, regardless of new records in the table."""
         return other is not None and (self.records, self.spans, self.paths) == (
             other.records,
             other.spans,
@@ -64,14 +57,13 @@ class PlannedRemoval:
         )
 
     def is_within(self, other: PlannedRemoval | None) -> bool:
-        """Whether all that goes is part of the other removal: the rest of it, after a part was committed."""
+        """Whether this is part of the other removal: its rest after a partial commit."""
         if other is None or self.records > other.records or not self.paths <= other.paths:
             return False
         return not Cover(other.spans).beyond(self.spans)
 
 
 def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
-    """How many rows of a component lie below the first offsets at most."""
     below = sum(
         min(one.expected, max(0, first_offsets.get(one.partition, 0) - one.start_offset)) for one in edge.ranges
     )
@@ -82,8 +74,7 @@ def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
 class RetirementConsent:
     """Who agrees to the retirement of one topic.
 
-    `configured` are the limits as the configuration has them, None if the command named the limits. `seconds` is how
-    old the youngest records are that may go, if that is limited by time.
+    `configured` is None if the command names limits. `seconds` is the age of the youngest records to remove.
     """
 
     topic: TopicRow
@@ -105,7 +96,7 @@ class RetirementConsent:
         by: str,
         now: float,
     ) -> Self:
-        """The consent to the limits of a topic's section, or to those that the command named."""
+        """The consent to the limits of a topic's section, or to those of the command."""
         seconds = settings.retention
         if named is not None:
             seconds = None if named.time_ms is None else now - named.time_ms / 1_000
@@ -119,7 +110,7 @@ class RetirementConsent:
         )
 
     def reasons(self, removal: PlannedRemoval) -> tuple[str, ...]:
-        """Why this retirement needs consent. Nothing if it needs none, or if the configured limits have it."""
+        """Why this retirement needs consent; empty if it needs none or the configured limits have it."""
         found = []
         if self.seconds is not None and self.seconds < SHORT_RETENTION:
             found.append(short_retention(self.configured or "--before"))
@@ -131,9 +122,9 @@ class RetirementConsent:
         return () if stored is not None and stored.is_given else tuple(found)
 
     def check(self, removal: PlannedRemoval, *, is_repeated: bool = False) -> None:
-        """Ask for consent if it is needed, or if a person is there to ask. Raises ConsentMissing if it isn't given.
+        """Ask for consent if needed or a person is present. Raises ConsentMissing.
 
-        What the configured limits get, or wait for, is kept in the registry.
+        Consent to configured limits is kept in the registry.
         """
         reasons = self.reasons(removal)
         if not reasons and not (self.consent.asks and removal.spans):

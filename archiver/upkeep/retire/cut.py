@@ -1,7 +1,6 @@
-"""Where a retention would have each partition begin, before it is known which files can go.
+"""The first offsets that a retention aims at, by ingest timestamp (ADR 0045).
 
-The clock is the ingest timestamp: the time of a record's batch, by which tables are partitioned too. A record with a
-wild timestamp of its producer neither goes too early nor keeps a file for ever (ADR 0045).
+A producer's wild timestamp neither removes early nor keeps for ever.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ END: int = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What may be retired: records before `time_ms` or `offset`, and the oldest ones beyond `size_bytes`.
+    """Records before `time_ms` or `offset`, and the oldest beyond `size_bytes` per partition.
 
-    The size is counted for each partition, as Kafka does. None is no limit. No `partitions` means all.
+    None is no limit. Empty `partitions` means all.
     """
 
     time_ms: int | None = None
@@ -32,13 +31,12 @@ class Limits:
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing may be retired."""
         return self.time_ms is None and self.offset is None and self.size_bytes is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The offset at which a partition would begin: no record from there on may be retired by the limits."""
+    """An intended first offset: the limits retire no record from it on."""
 
     partition: int
     offset: int
@@ -47,7 +45,7 @@ class Cut:
 def whole_file_cuts(
     limits: Limits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
 ) -> dict[int, int]:
-    """The first offset of each partition, as far as whole files can be retired. A file without bounds keeps all."""
+    """The first offset of each partition if only whole files are retired. A file without bounds keeps everything."""
     chosen = {
         partition: reached.next_offset
         for partition, reached in offsets.items()
@@ -71,10 +69,9 @@ def whole_file_cuts(
 
 
 def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Collection[int]) -> dict[int, int]:
-    """How far files reach that begin below the cuts, by partition. They may have records of all ranges up to there.
+    """The end offsets, by partition, of files that begin below the cuts.
 
-    `partitions` are all of the topic: other engines put rows of several into one file, and each row of a file that
-    is written again has to be accounted for.
+    `partitions` must be all of the topic: foreign files mix them, and each row must be accounted for.
     """
     found = dict(cuts)
     for file in files:
@@ -88,7 +85,6 @@ def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Co
 
 
 def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[int, list[TableFile]]:
-    """The files that may have rows of each partition, in the order of their lowest offsets."""
     found: dict[int, list[TableFile]] = defaultdict(list)
     for file in files:
         at = file.partitions
@@ -101,7 +97,7 @@ def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[i
 
 
 def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:
-    """The lowest offset that stays, if the oldest files go as long as the others have at least `most` bytes."""
+    """The lowest remaining offset if the oldest files go while the rest has at least `most` bytes."""
     oldest_first = list(files)
     total = sum(map(_share, oldest_first))
     for file in oldest_first:
@@ -112,7 +108,7 @@ def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:
 
 
 def _share(file: TableFile) -> int:
-    """A file's size in one of its partitions. A file of several counts in equal parts."""
+    """A file's size in one of its partitions: files of several count in equal parts."""
     at = file.partitions
     return file.size_bytes // (1 if at is None else at.high - at.low + 1)
 

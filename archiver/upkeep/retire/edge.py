@@ -1,4 +1,4 @@
-"""The exact first offset that a time means, where rows at the edge of a file are to go, too."""
+"""The exact first offset for a time, if rows at the edge of a file are removed too."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YoungOffsets:
-    """The lowest offset of each partition whose ingest timestamp is at or after a time. Its end where there is none.
-
-    A file that can't be read may be young as a whole. `failures` has the reason, by path.
-    """
+    """The lowest young offset of each partition, else its end. Unreadable files may be young: `failures` by path."""
 
     offsets: Mapping[int, int]
     failures: Mapping[str, ContextError]
@@ -34,7 +31,7 @@ class YoungOffsets:
 def first_young_offsets(
     time_ms: int, ends: Mapping[int, int], files: Sequence[TableFile], target: TopicFiles
 ) -> YoungOffsets:
-    """Look for the young offsets. The first files of a partition that may have older and younger rows are read."""
+    """Find the young offsets. Reads the first files of a partition that may have older and younger rows."""
     storage = target.storage()
     micros = time_ms * MICROS
     young = sorted(

@@ -1,8 +1,6 @@
-"""`archiver expire`: retire the oldest records of topics by their retention, or those before an offset or a time.
+"""`archiver expire`: retire the oldest records in commits that also advance first offsets.
 
-A commit takes files out of the table and moves the first offsets of partitions with it. Whoever reads the table, or
-rebuilds the registry, sees both or neither. The files are deleted later, once no snapshot needs them. It may run beside
-an archiver, and may be killed at any moment and run again.
+Files are deleted when no snapshot needs them. Safe beside an archiver, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -62,11 +60,10 @@ REASON: Final = "expire"
 
 
 class Expire:
-    """Retires records of `topics` (default: all that the registry knows and the configuration has).
+    """Retire records of `topics`, by default all registered and configured.
 
-    Without `limits` each topic's `retention` and `retention_size` count. With `rows` also the rows of files that have
-    younger ones go. A dry run changes nothing. By default the time is this machine's, which Postgres' has to confirm.
-    Nothing more is begun once `is_over` says so; the next run goes on.
+    Default `limits` are `retention` and `retention_size`. `rows` also removes older rows of mixed files. The default
+    time is this machine's, confirmed by Postgres. Nothing starts after `is_over`.
     """
 
     def __init__(
@@ -99,7 +96,7 @@ class Expire:
         self._consent = consent
 
     def run(self) -> ExpireReport:
-        """Retire topic by topic. Raises what stops all topics; the failure of one is in the report."""
+        """Raises what stops all topics; a topic's failure is in the report."""
         started = time.monotonic()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
@@ -156,23 +153,21 @@ class Expire:
 
 
 def limits_of(settings: TopicConfig, now: float) -> Limits:
-    """What a topic's section says may go at this time (seconds since 1970)."""
+    """The limits of a topic's section at this time (seconds since 1970)."""
     time_ms = None if settings.retention is None else int((now - settings.retention) * 1_000)
     return Limits(time_ms=time_ms, size_bytes=settings.retention_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicExpiry(RemovalWork):
-    """The retirement of one topic."""
-
     observer: ExpireObserver
     consent: RetirementConsent
     is_over: Callable[[], bool] = never
 
     def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
-        """Retire what the limits say, and delete files that were retired before; `report` gets what was done.
+        """Retire by these limits, and delete files retired before.
 
-        Raises the leaves of TableError, RegistryError and StorageError.
+        Fills `report`. Raises TableError, RegistryError and StorageError.
         """
         table, trail = self.table, self.trail(self.topic)
         if not dry_run:
@@ -203,7 +198,6 @@ class TopicExpiry(RemovalWork):
             raise missing
 
     def _retire(self, limits: Limits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
-        """Plan and commit. It is planned again after a question, and if other engines changed the table."""
         agreed: PlannedRemoval | None = None
 
         def attempt() -> bool | None:
@@ -233,7 +227,6 @@ class TopicExpiry(RemovalWork):
     def _plan(
         self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
     ) -> tuple[Retirement, Mapping[str, TableFile], Mapping[int, int]]:
-        """Return the plan, the table's files by path, and where its partitions begin now."""
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
         files = self._files(table, report)
@@ -252,7 +245,6 @@ class TopicExpiry(RemovalWork):
         return planned, {file.path: file for file in files}, table.first_offsets
 
     def _files(self, table: ArchiveTable, report: TopicRetired) -> tuple[TableFile, ...]:
-        """The files of the table, with bounds. A file that has none and can't be read is reported."""
         files = self.files(table)
         for path in (file.path for file in files if file.path in self.row_bounds.failures):
             self._fail(report, path, self.row_bounds.failures[path])
@@ -261,7 +253,6 @@ class TopicExpiry(RemovalWork):
     def _ranges(
         self, reach: dict[int, int], files: Sequence[TableFile], table: ArchiveTable
     ) -> tuple[RemovableRange, ...]:
-        """The ranges up to there, and all that may have rows in the same files."""
         while True:
             ranges = self.registry.retention.ranges(self.topic, below=reach)
             beside = reach_beside(ranges, files, table.offsets)
@@ -286,7 +277,6 @@ class TopicExpiry(RemovalWork):
     def _commit(
         self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
     ) -> bool:
-        """Commit batch by batch, the oldest first. False if other engines changed a file meanwhile."""
         table = self.catalog.reload(self.table)
         planned, edges = self._edges(planned, table, report, claims)
 
@@ -327,7 +317,7 @@ class TopicExpiry(RemovalWork):
     def _edges(
         self, planned: Retirement, table: ArchiveTable, report: TopicRetired, claims: UploadClaims
     ) -> tuple[Retirement, list[RewriteGroup]]:
-        """Write the files at the edge anew. A component that fails stays as it is, and its partitions begin with it."""
+        """Rewrite the edge files. A component that fails stays, and its partitions begin with it."""
         removal = Removal(condition=Below(planned.first_offsets), fate="retired", why=_why(planned.first_offsets))
         made, failed = dict[int, RemovalResult](), list[Component]()
         for component, outcome in self.remove(planned.edges, removal, table, claims):
@@ -344,7 +334,6 @@ class TopicExpiry(RemovalWork):
         return left, [group for each in left.edges if (group := made[id(each)].group)]
 
     def _fail(self, report: TopicRetired, path: str, error: ContextError) -> None:
-        """Note a file that stays for this error; tell it once."""
         if path not in report.failures:
             self.observer(ExpireFailed(topic=report.topic, path=path, error=error))
         report.failures[path] = error

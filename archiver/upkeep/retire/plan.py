@@ -1,10 +1,7 @@
-"""Which ranges and files of a table a retention takes out, and where partitions begin then.
+"""The ranges and files that a retention removes, and the resulting first offsets.
 
-A partition begins at one offset: whatever lies below goes, whatever lies above stays. So a file that can't go keeps all
-that comes after its first record, and a legal hold all that comes after its first offset.
-
-A job may end after any commit. So each commit takes out only what lies below the first offsets that it sets: a reader
-never meets a gap above them.
+Everything below goes, everything above stays, after each commit too: so unremovable files and legal holds keep all
+later records.
 """
 
 from __future__ import annotations
@@ -24,10 +21,9 @@ from catalog.registry.removable import RemovableRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """What goes: whole components, and `edges`, components of which the rows below the first offsets go.
+    """Whole components, and `edges` with rows on both sides.
 
-    `held` are the partitions of which a hold keeps more than the limits would, with its id. `kept` are those of which a
-    file keeps more that can't go, with its path: nobody knows whose records it has.
+    `held`: hold ids by partition that they limit. `kept`: paths of limiting files without known records.
     """
 
     first_offsets: Mapping[int, int]
@@ -38,17 +34,14 @@ class Retirement:
 
     @property
     def files(self) -> int:
-        """How many whole files go."""
         return sum(len(each.files) for each in self.going)
 
     @property
     def rows(self) -> int:
-        """How many rows the whole files have."""
         return sum(each.rows for each in self.going)
 
     @property
     def size_bytes(self) -> int:
-        """The size of the whole files."""
         return sum(each.size_bytes for each in self.going)
 
 
@@ -61,11 +54,9 @@ def retirement(
     known: Mapping[int, int],
     rows: bool = False,
 ) -> Retirement:
-    """Plan what goes below the cuts. `ranges` are all that may have records in a file that begins below them.
+    """Plan what goes below the cuts. `ranges` may have records in files that begin below.
 
-    `known` are the first offsets so far.
-
-    With `rows`, partitions begin at the very cuts, and files with rows on both sides are written anew.
+    With `rows`, partitions begin exactly at the cuts, and mixed files are rewritten.
     """
     wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
     held = _held_back(wanted, tuple(holds), known)
@@ -97,7 +88,7 @@ def retirement(
 
 
 def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int, int]) -> dict[int, str]:
-    """Have partitions begin no later than at what a hold covers; return the holds in the way, by partition."""
+    """Lower first offsets to what holds cover; return the limiting holds by partition."""
     held: dict[int, str] = {}
     for partition, offset in tuple(wanted.items()):
         above = known.get(partition, 0)
@@ -109,7 +100,6 @@ def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int
 
 
 def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Component) -> None:
-    """Have partitions begin no later than the component."""
     for file in each.files if each.has_foreign else ():
         partitions = _begin_with(file, first_offsets)
         if lacks_bounds(file):  # other files are kept until all of their records may go
@@ -124,9 +114,9 @@ def _has_rows_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
 
 
 def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
-    """The groups that take these components out of the table, with all of their rows.
+    """The rewrites that remove these components with all rows.
 
-    A component without a file in the table needs no group: whatever is below the first offsets counts as retired.
+    A component without files needs none: offsets below the first ones count as retired.
     """
     return tuple(
         RewriteGroup(
@@ -150,21 +140,18 @@ def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
 
 
 def _begins_below(file: TableFile, wanted: Mapping[int, int]) -> bool:
-    """Whether a file may have rows below the cuts."""
     low = file.offsets.low if file.offsets else 0
     at = file.partitions
     return any(low < offset for each, offset in wanted.items() if at is None or at.low <= each <= at.high)
 
 
 def is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
-    """Whether all of a component lies below the first offsets."""
     return all(one.end_offset <= first_offsets.get(one.partition, 0) for one in each.ranges) and not (
         each.has_foreign and any(_reaches_above(file, first_offsets) for file in each.files)
     )
 
 
 def _reaches_above(file: TableFile, first_offsets: Mapping[int, int]) -> bool:
-    """Whether a file that others wrote may have rows that stay."""
     if file.offsets is None or file.partitions is None:
         return True
     partitions = range(file.partitions.low, file.partitions.high + 1)
@@ -176,7 +163,7 @@ def _is_unbounded(each: Component) -> bool:
 
 
 def _begin_with(file: TableFile, first_offsets: dict[int, int]) -> list[int]:
-    """Have partitions begin no later than at the file's first record; return those that would have."""
+    """Lower first offsets to the file's first record; return the affected partitions."""
     low, at = (file.offsets.low if file.offsets else 0), file.partitions
     found = [
         partition
@@ -194,7 +181,7 @@ BATCH: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one commit takes out, and the first offsets that it sets. The last one puts the new files in, too."""
+    """What one commit removes, and the first offsets it sets. The last one adds the rewritten files."""
 
     going: tuple[Component, ...]
     first_offsets: Mapping[int, int]
@@ -208,10 +195,9 @@ def in_batches(
     first_offsets: Mapping[int, int],
     known: Mapping[int, int],
 ) -> Iterator[Batch]:
-    """The commits that take these components out, the oldest first, until partitions begin at `first_offsets`.
+    """The commits that remove these components, oldest first.
 
-    `edges` are those that are written anew, `known` the first offsets so far. What has a range above one that goes
-    later, in any of its partitions, waits for it. What reaches above the last first offsets stays.
+    `edges` are rewritten; `known` are current first offsets. A component with a range above a later one waits for it.
     """
     ordered = sorted(going, key=_place)
     waiting: list[Component] = []
@@ -232,9 +218,9 @@ def in_batches(
 
 
 def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapping[int, int]) -> Retirement:
-    """What still goes where some edges could not be written anew: these stay, and with them what lies above them.
+    """The retirement without failed edges and everything above them.
 
-    Other edges were written for the first offsets that were planned. They stay, too, where theirs become lower.
+    Edges rewritten for higher first offsets stay too.
     """
     staying, going = list(failed), list(planned.going)
     edges = [each for each in planned.edges if not any(each is one for one in failed)]
@@ -251,7 +237,6 @@ def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapp
 
 
 def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[int, int]) -> bool:
-    """Whether rows between the first offsets that are reached and those that were planned are of the component."""
     return any(
         one.start_offset < planned.get(one.partition, 0) and one.end_offset > reached.get(one.partition, 0)
         for one in each.ranges
@@ -260,7 +245,6 @@ def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[
 
 
 def reached_before(first_offsets: Mapping[int, int], later: Iterable[Component]) -> dict[int, int]:
-    """The first offsets as long as these components are in the table."""
     found = dict(first_offsets)
     for each in later:
         for one in each.ranges:

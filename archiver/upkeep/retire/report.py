@@ -15,16 +15,11 @@ from schema_mapping.errors import ContextError
 
 @dataclass(slots=True, kw_only=True)
 class TopicRetired:
-    """What was retired of one topic, or would be. It is filled during the run.
+    """Filled during the run. `rows` and `files` left the table; `rewritten` counts edge files.
 
-    `first_offsets` are where partitions begin after it, of those that moved. `rows` and `files` are what went out of
-    the table, `rewritten` files that were written anew at the edge. `held` are the partitions of which a hold keeps
-    more than the limits would, with its id; `kept` are those of which a file that can't go keeps more, with its path.
-    `is_asked` says that the command named the limits: then a hold in their way is a failure. Where the configuration
-    has them, holds are what its limits reckon with.
-    `journal` is what was summed up in the journal, None where that wasn't tried or failed.
-    `has_limits` is false if neither the configuration nor the command says what may go. `stopped` says that the time
-    was over before all was done. `needs_consent` says why a dry run would ask first.
+    `held` and `kept` are the limiting holds and files by partition; a hold is a failure only if `is_asked`: the command
+    named the limits. `journal` is None if summing up was skipped or failed. `stopped` if time ran out. `needs_consent`
+    is why a dry run would ask.
     """
 
     topic: str
@@ -48,34 +43,31 @@ class TopicRetired:
 
     @property
     def succeeded(self) -> bool:
-        """Whether everything went that was asked for, and no file kept more that can't go."""
+        """Whether everything requested was removed, and no file was in the way."""
         is_done = self.error is None and not self.failures and not self.purged.failures
         return is_done and not self.kept and not (self.is_asked and self.held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireReport:
-    """What a run retired of each topic."""
-
     topics: tuple[TopicRetired, ...]
     dry_run: bool
     seconds: float
 
     @property
     def succeeded(self) -> bool:
-        """Whether every topic was done."""
         return all(each.succeeded for each in self.topics)
 
     @property
     def only_lacks_consent(self) -> bool:
-        """Whether nothing failed but that some topics wait for consent."""
+        """Whether nothing failed except for missing consent."""
         failed = [topic for topic in self.topics if not topic.succeeded]
         return bool(failed) and all(isinstance(topic.error, ConsentMissing) for topic in failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirementPlanned:
-    """So many files and rows of a topic are to go. It is planned again where others change the table meanwhile."""
+    """These files and rows are to be removed. Repeated if other engines change the table."""
 
     topic: str
     files: int
@@ -84,16 +76,12 @@ class RetirementPlanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesRetired:
-    """A commit took files out of the table."""
-
     topic: str
     files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireFailed:
-    """A topic, or one of its files, could not be done."""
-
     topic: str
     path: str | None
     error: ContextError
@@ -101,8 +89,6 @@ class ExpireFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireFinished:
-    """The run is over."""
-
     report: ExpireReport
 
 

@@ -1,4 +1,4 @@
-"""Compares proven records with what the brokers still have, range by range: first digests, then record by record."""
+"""Compare proven records with those on the brokers, by range: digests first, then records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TASK_ROWS: Final = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """A topic as the brokers have it: where logs begin, and whether they may be compacted. None: that isn't known."""
+    """A topic on the brokers: log starts, and whether compaction may apply (None if unknown)."""
 
     topic_id: UUID | None
     starts: Mapping[int, int]
@@ -40,7 +40,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenCut:
-    """A cut whose records are proven: how many, their digest, and the files that may have some."""
+    """A cut of proven records: count, digest, and the files that may have some."""
 
     cut: Cut
     rows: int
@@ -50,8 +50,6 @@ class ProvenCut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareTask:
-    """Cuts of one partition to compare with its log."""
-
     target: VerifyTarget
     kafka: Mapping[str, str]
     topic_id: UUID | None
@@ -61,9 +59,9 @@ class CompareTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What a task found. `compacted` archived records aren't in the log any more, which may remove them.
+    """`compacted` counts archived records that a compacted log no longer has.
 
-    `retired_from` is set where the log lost the cuts from there on meanwhile: its retention removed them.
+    `is_retired` if the log's retention removed cuts during the comparison.
     """
 
     rows: int
@@ -73,7 +71,7 @@ class Compared:
 
 
 def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence[int]) -> LogState | Fault:
-    """Ask the brokers about a topic. A fault where it isn't the archived one. Raises the leaves of SourceError."""
+    """Describe a topic, or return a fault if it isn't the archived one. Raises SourceError."""
     topic = archived.topic
     with BrokerClient(kafka) as brokers:
         if (found := brokers.cluster_id()) != archived.cluster_id:
@@ -99,7 +97,7 @@ def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence
 
 
 def compare_cuts(task: CompareTask) -> Compared:
-    """Compare the cuts of a task. Raises the leaves of SourceError where the brokers don't answer."""
+    """Compare the cuts of a task. Raises SourceError if the brokers don't answer."""
     faults: list[Fault] = []
     rows = compacted = 0
     topic = task.target.topic
@@ -122,7 +120,7 @@ def compare_cuts(task: CompareTask) -> Compared:
 def tasks_of(
     cuts: Sequence[ProvenCut], target: VerifyTarget, kafka: Mapping[str, str], state: LogState
 ) -> Iterator[CompareTask]:
-    """The tasks for proven cuts that the log still has from their beginning on."""
+    """The tasks for proven cuts that the log still has from their start."""
     group: list[ProvenCut] = []
     for each in sorted(cuts, key=lambda each: each.cut):
         start = state.starts.get(each.cut.partition)
@@ -138,7 +136,7 @@ def tasks_of(
 
 
 def failed(task: CompareTask, error: ContextError | None) -> Fault:
-    """The fault of a task that couldn't ask the brokers."""
+    """The fault of a task that couldn't read from the brokers."""
     first, last = task.cuts[0].cut, task.cuts[-1].cut
     whole = Cut(partition=first.partition, start_offset=first.start_offset, end_offset=last.end_offset)
     return _fault(whole, f"the log couldn't be read: {error}")
@@ -184,8 +182,6 @@ def _judged(found: Differences, cut: Cut, is_compacted: bool | None) -> Compared
 
 @dataclass(frozen=True, slots=True)
 class _Archived:
-    """The records of a cut as they are archived."""
-
     target: VerifyTarget
     wanted: ProvenCut
 
@@ -202,7 +198,6 @@ def _inside(records: pa.RecordBatch, cut: Cut) -> pa.RecordBatch:
 
 
 def _is_retired(error: SourceError) -> bool:
-    """Whether the log's retention removed the offsets while they were compared."""
     return "lost" in error.context and "log_end" not in error.context
 
 

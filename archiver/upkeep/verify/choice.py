@@ -1,4 +1,4 @@
-"""Which ranges of a topic are verified: all, those with offsets or times that were asked for, or a sample."""
+"""The ranges of a topic to verify: all, those with given offsets or times, or a sample."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ _STEPS: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The part of topics to verify. A range that has some of the offsets is verified whole: its digest is of all.
-
-    `sample` is the share of ranges to read, from 0 to 1. The `seed` says which: the same seed chooses the same ranges.
-    """
+    """A range is verified whole. `sample` is the share of ranges, chosen by `seed`."""
 
     selection: Selection = field(default_factory=Selection)
     sample: float = 1.0
@@ -50,7 +47,7 @@ class Choice:
         seed: int = 0,
         where: str | None = None,
     ) -> Choice:
-        """Parse what a person wrote; ConfigError where that means nothing."""
+        """Parse a person's options. Raises ConfigError if they are invalid."""
         return cls(
             selection=Selection.parse(start=start, end=end, partitions=partitions, where=where),
             sample=1.0 if sample is None else _share(sample),
@@ -59,13 +56,12 @@ class Choice:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
         return self.sample >= 1.0 and self.selection == Selection()
 
     def of(
         self, ranges: Sequence[Claimed], table: ArchiveTable, files: TableFiles, formats: SegmentFormats
     ) -> frozenset[int]:
-        """The places of the chosen ranges."""
+        """The indexes of the chosen ranges. Raises ConfigError."""
         if self.is_all:
             return frozenset(range(len(ranges)))
         chosen = self.selection.partitions
@@ -97,14 +93,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class MatchingRanges:
-    """The places of ranges that have records for which a condition holds. `doubt` says what could not be judged."""
+    """The indexes of ranges with matching records. `doubt` says what could not be judged."""
 
     places: frozenset[int]
     doubt: str | None
 
     @classmethod
     def find(cls, archive: TopicArchive, selection: Selection, ranges: Sequence[Claimed]) -> Self:
-        """Read the records that may match. Raises ConfigError, and the subclasses of StorageError and CatalogError."""
+        """Read the records that may match. Raises ConfigError, StorageError and CatalogError."""
         selected, found = SelectedRecords.of(archive, selection), set[int]()
         for wanted in selection.resolve(archive):
             places = [place for place, each in enumerate(ranges) if each.range.partition == wanted.partition]
@@ -117,7 +113,6 @@ class MatchingRanges:
 
 
 def _share(text: str) -> float:
-    """Parse `10%` or `0.1`."""
     digits = text.strip()
     try:
         share = float(digits.removesuffix("%")) / (100 if digits.endswith("%") else 1)

@@ -1,4 +1,4 @@
-"""The report as documents: JSON that can be signed and checked, and beside it a page that people can read."""
+"""The report as documents: JSON that can be signed and checked, and a page for people."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ REPORT: Final = "report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedReport:
-    """A report that was checked: what it says, and by which key it is signed. None: only its roots were checked."""
+    """A checked report and the key that signed it (None: only its roots were checked)."""
 
     report: Mapping[str, Any]
     key_id: str | None
 
     @property
     def page(self) -> str:
-        """The page for people, made again from the report."""
         return page_of(self.report, self.key_id)
 
 
@@ -56,7 +55,6 @@ def document_of(report: VerifyReport) -> dict[str, Any]:
 
 
 def topic_json(topic: TopicReport) -> dict[str, Any]:
-    """A topic's report as JSON values."""
     return {
         "topic": topic.topic,
         "table": topic.table,
@@ -82,7 +80,7 @@ def topic_json(topic: TopicReport) -> dict[str, Any]:
 
 
 def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tuple[str, ...]:
-    """Write the JSON, and the page as Markdown and HTML; return their paths. Each is there whole or not at all."""
+    """Write the JSON, and the page as Markdown and HTML, each atomically; return their paths."""
     document = document_of(report)
     signed: dict[str, Any] = {"report": document, "signature": key.sign(document).to_json() if key else None}
     page, html = (path.with_name(path.name + suffix) for suffix in (PAGE, HTML))
@@ -94,10 +92,10 @@ def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tu
 
 
 def check_report(path: Path, public_key: Path | None) -> CheckedReport:
-    """Check a report that was written before: its signature, and that its roots are those of what it lists.
+    """Check a report's signature and roots.
 
-    Raises SignatureInvalid where it was changed, ConfigError where a file can't be read. Without a key only the roots
-    are checked, which whoever changed it could have made anew.
+    Raises SignatureInvalid if it was changed, ConfigError if unreadable. Without a key only the roots are checked,
+    which a forger could recompute.
     """
     try:
         value = json.loads(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Which ranges the table must have, by journal, registry and footers, and where these contradict each other."""
+"""The ranges that the table must have, by journal, registry and footers, and their contradictions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _NO_EPOCH: Final = -1
 
 
 class Witness(StrEnum):
-    """Who says what a range holds."""
-
     JOURNAL = "journal"
     REGISTRY = "registry"
     FOOTERS = "footers"
@@ -31,7 +29,7 @@ class Witness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """A range that the table must have, and who says so. An `is_unknown` range is known by its rows alone."""
+    """A range that the table must have, and its source. An `is_unknown` range is known by its rows alone."""
 
     range: StoredRange
     witness: Witness
@@ -40,7 +38,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The ranges, disjoint and in order, where partitions begin as far as that is known, and contradictions."""
+    """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions."""
 
     ranges: tuple[Claimed, ...]
     starts: Mapping[int, int]
@@ -48,7 +46,7 @@ class Evidence:
     faults: tuple[Fault, ...]
 
     def open_spans(self) -> dict[int, list[tuple[int, int]]]:
-        """The offsets below the archive's end that no range covers, by partition."""
+        """The offsets below the archive's end without a range, by partition."""
         found = {}
         for partition, end in self.ends.items():
             covered = [each.range.offsets for each in self.ranges if each.range.partition == partition]
@@ -60,9 +58,9 @@ class Evidence:
     def with_footers(
         self, claims: Mapping[str, tuple[FileClaim, DataFileInfo]], journal: JournalSurvey | None, *, late: LateEntry
     ) -> Evidence:
-        """The same with ranges that only footers name.
+        """This evidence with ranges that only footers name.
 
-        A `journal` should have had them, unless it is younger, or doesn't have the `late` entry yet.
+        Faults of the `journal`, unless it is younger or lacks the `late` entry.
         """
         spans = self.open_spans()
         found = [
@@ -78,7 +76,7 @@ class Evidence:
 
 
 def evidence_of(sources: Sources) -> Evidence:
-    """Put together what journal and registry say of the offsets that the table says it has."""
+    """Combine what journal and registry say of the offsets that the table claims."""
     ends = {partition: each.next_offset for partition, each in sources.table.offsets.items()}
     faults = [
         Fault(kind=FaultKind.JOURNAL, message=str(error), file=path)
@@ -123,7 +121,7 @@ def evidence_of(sources: Sources) -> Evidence:
 def _beyond(
     reach: Mapping[int, PartitionOffset], journaled: Iterable[StoredRange], registered: Iterable[StoredRange]
 ) -> Iterator[Fault]:
-    """Partitions of which journal or registry know more than the table: its catalog was set back."""
+    """Partitions of which journal or registry know more than the table: its catalog was rolled back."""
     ends: dict[int, int] = {}
     for one in (*journaled, *registered):
         ends[one.partition] = max(one.end_offset, ends.get(one.partition, 0))
@@ -145,7 +143,7 @@ def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:
 
 
 def _starts(journal: JournalSurvey) -> dict[int, int]:
-    """Where partitions begin. Of several starts the last counts: nothing had been staged before it was written."""
+    """The first offsets of partitions. The last start counts: nothing was staged before it was written."""
     found: dict[int, int] = {}
     for each in journal.starts:
         for partition, start in each.starts.items():
@@ -156,8 +154,7 @@ def _starts(journal: JournalSurvey) -> dict[int, int]:
 def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
     """Whether a journal without this range should have it.
 
-    It needn't if it is younger than the range: then it has no start of the partition, and all of its entries are later.
-    Nor if it knows the files, or the rewrite that left none: such a rewrite leads to ranges that it can't name.
+    Not if it is younger, or has the files or the rewrite that left none.
     """
     rewrites = [commit.rewrite for _, commit in journal.commits if commit.rewrite]
     paths = {path for rewrite in rewrites for path in rewrite.new_paths}
@@ -182,7 +179,6 @@ def _unjournaled(one: StoredRange) -> Fault:
 
 
 def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
-    """Where the registry says something else of the same offsets than the journal."""
     known = {(one.partition, *one.offsets): one for one in registered}
     cover = Cover((one.partition, *one.offsets) for one in registered)
     for one in journaled:
@@ -222,7 +218,6 @@ def _differing(difference: Difference) -> Fault:
 
 
 def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[StoredRange]]:
-    """The ranges in order, without those that overlap an earlier one, and these."""
     kept: list[Claimed] = []
     overlapping: list[StoredRange] = []
     for each in sorted(known, key=lambda each: (each.range.partition, each.range.start_offset)):
@@ -236,7 +231,6 @@ def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[Store
 
 
 def _ranges_of(claims: Mapping[str, tuple[FileClaim, DataFileInfo]]) -> list[StoredRange]:
-    """The ranges that footers name. Files of one range are put together."""
     found: dict[tuple[int, int, int], list[DataFileInfo]] = {}
     versions: dict[tuple[int, int, int], int] = {}
     for claim, file in claims.values():

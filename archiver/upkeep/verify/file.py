@@ -1,10 +1,7 @@
-"""The task of a verification: read files whole, give their records back as a replay does, and digest them.
+"""The task of a verification: read files whole and digest their records as in a replay.
 
-The bytes of all columns are read, so that the checksum of every page is looked at; what no record needs is decoded only
-where its checksums leave a doubt. A task reads two files at a time, and of its only file a batch ahead. For each of the
-two it holds a batch, and a file of up to 8 MiB. Of a larger one it holds the chunks of one row group, of the columns
-that records need; before, those of other columns that lie together, up to 8 MiB, or one chunk that is larger. What is
-wrong with one file doesn't stop the others.
+Every page's checksum is verified. Two files are read at a time: each holds a batch and up to 8 MiB, or of a larger file
+the needed chunks of one row group and up to 8 MiB of further chunks (or one larger chunk).
 """
 
 from __future__ import annotations
@@ -42,32 +39,26 @@ _Batch: TypeAlias = tuple[pa.RecordBatch, pa.Array | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTarget(TopicFiles):
-    """The files of a topic, and what their footers must say of it."""
-
     identity: Identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileToRead:
-    """A file of the table, and the cuts that it may have records of."""
-
     file: TableFile
     cuts: tuple[Cut, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTask:
-    """Files to read. Their results come in this order."""
-
     target: VerifyTarget
     files: tuple[FileToRead, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileResult:
-    """What was found in a file: its rows (`deleted` ones too), pieces of the others, their footer's claim, faults.
+    """A file's rows (including `deleted`), pieces of live rows, and faults.
 
-    `is_read` is false where the file, or a part of it, couldn't be read. Then `pieces` are of the rest.
+    Without `is_read`, `pieces` are partial.
     """
 
     path: str
@@ -82,7 +73,6 @@ class FileResult:
     faults: tuple[Fault, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             **{name: getattr(self, name) for name in _PLAIN},
             "pieces": [each.to_json() for each in self.pieces],
@@ -92,7 +82,6 @@ class FileResult:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         return cls(
             **{name: value[name] for name in _PLAIN},
             pieces=tuple(map(Piece.from_json, value["pieces"])),
@@ -123,7 +112,7 @@ def _read(target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> Fi
 
 
 class _Reading:
-    """The reading of one file. With `ahead`, its next batch is read by that while one is digested."""
+    """The reading of one file. With an `ahead` executor, the next batch is read while the current one is hashed."""
 
     def __init__(
         self, target: VerifyTarget, storage: TopicStorage, wanted: FileToRead, ahead: Executor | None = None
@@ -143,7 +132,6 @@ class _Reading:
         self._is_read = True
 
     def run(self) -> FileResult:
-        """Read the file."""
         claim: FileClaim | None = None
         seen: ListedObject | None = None
         try:
@@ -297,7 +285,6 @@ def _hull(known: ValueBounds | None, more: ValueBounds) -> ValueBounds:
 
 
 def _records(opened: OpenFile, block: Block) -> Generator[_Batch, None, None]:
-    """The records of a block, and which of them others deleted; None where no row is deleted."""
     first = block.first_row
     reader, assembler, deletes = opened.reader, opened.assembler, opened.deletes
     needed = assembler.field_ids | deletes.field_ids

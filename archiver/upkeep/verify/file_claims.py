@@ -1,4 +1,4 @@
-"""What a data file's footer claims, held against its rows and against what is known of its topic."""
+"""Check the claims of a data file's footer against its rows and its topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archiver.upkeep.verify.findings import Fault, FaultKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The topic that a table archives, as its properties name it."""
+    """The topic that a table archives, by its properties."""
 
     cluster_id: str
     topic: str
@@ -25,7 +25,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileClaim:
-    """What a footer says of its file. Files that others wrote claim nothing but their rows."""
+    """A footer's claims. Files of other engines claim only their rows."""
 
     rows: int
     digest: str | None
@@ -37,7 +37,6 @@ class FileClaim:
 
     @classmethod
     def of(cls, metadata: SegmentMetadata) -> Self:
-        """The claim of a footer."""
         origin = metadata.origin
         return cls(
             rows=metadata.rows,
@@ -50,12 +49,10 @@ class FileClaim:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {name: getattr(self, name) for name in _OF_CLAIM}
 
     @property
     def is_ours(self) -> bool:
-        """Whether the archiver wrote the file."""
         return self.schema_version is not None
 
 
@@ -73,7 +70,7 @@ def check_claim(
     offsets: ValueBounds | None,
     mappings: Mapping[int, str],
 ) -> Iterator[Fault]:
-    """Hold a footer against the file's rows: their digest, partitions and offsets."""
+    """Check a footer against the file's rows: digest, partitions and offsets."""
     origin = metadata.origin
     place = {"partition": claim.partition, "start_offset": claim.start_offset, "end_offset": claim.end_offset}
     if origin is not None:
@@ -117,7 +114,6 @@ def check_claim(
 
 @lru_cache(maxsize=64)
 def _are_same(one: str, other: str) -> bool:
-    """Whether two texts have the same JSON. Most files of a topic have the same text."""
     return bool(json.loads(one) == json.loads(other))
 
 

@@ -1,4 +1,4 @@
-"""What a verification finds: proven offsets, gaps by their kind, and faults. Values that become JSON."""
+"""The findings of a verification: proven offsets, gaps and faults. Values that become JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Self
 
 
 class FaultKind(StrEnum):
-    """What is wrong."""
-
     MISSING_FILE = "missing file"
     """The table names a file that the store doesn't have."""
     DAMAGED = "damaged"
@@ -43,7 +41,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One thing that is wrong: what, where, and what to do. Offsets are half open."""
+    """A fault: what, where, and what to do. Offsets are half-open."""
 
     kind: FaultKind
     message: str
@@ -54,24 +52,22 @@ class Fault:
 
     @property
     def place(self) -> str:
-        """Where it is, as text."""
         parts = [] if self.partition is None else [f"partition {self.partition}"]
         if self.start_offset is not None:
             parts.append(f"[{self.start_offset}, {self.end_offset})")
         return " ".join([*parts, *([self.file] if self.file else [])])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, without those that aren't known."""
+        """Plain JSON values, without unknown ones."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         return cls(**{**value, "kind": FaultKind(value["kind"])})
 
 
 class GapKind(StrEnum):
-    """Why the table has no record at offsets that it covers, or why those that it has aren't proven."""
+    """Why the table has no record at covered offsets, or why its records aren't proven."""
 
     NO_RECORD = "no record in Kafka"
     """Transaction markers, aborted transactions, and records that Kafka's compaction had removed."""
@@ -89,9 +85,9 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Offsets without proven records, half open, and how many offsets or records that are.
+    """Half-open offsets without proven records, and their number.
 
-    Of erased, retired and deleted records only their number and range are known, so the offsets are the range's.
+    Of erased, retired and deleted records only number and range are known.
     """
 
     kind: GapKind
@@ -101,13 +97,10 @@ class Gap:
     count: int
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self)
 
 
 class Proof(StrEnum):
-    """How records were proven."""
-
     DIGEST = "digest"
     """They have the digest that was kept when they were archived or rewritten."""
     FILES = "files"
@@ -118,7 +111,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """Offsets, half open, whose records are in the table as they were archived: how many, and their digest."""
+    """Half-open offsets whose records are in the table as archived: number and digest."""
 
     partition: int
     start_offset: int
@@ -128,5 +121,4 @@ class Proven:
     proof: Proof = Proof.DIGEST
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return asdict(self)

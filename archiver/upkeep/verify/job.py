@@ -1,6 +1,6 @@
 """`archiver verify`: read a table whole, and show that it has what was archived (docs/verify.md).
 
-It changes nothing but its own state on local disk. What is wrong with one file or topic doesn't stop the others.
+Changes only its state on local disk. Faults of a file or topic don't stop the remaining ones.
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ RESUMES_FOR: Final = 86_400.0
 
 
 class Verify:
-    """Verifies `topics`: by default all that the configuration names, and archived ones that its patterns match.
+    """Verify `topics`, by default all configured and matching archived ones.
 
-    `metadata` names a table's metadata file, or the folder of such files, in the place of the catalog. `compares` also
-    compares with the brokers. With `resumes` the run goes on where an unfinished one was stopped. The report is written
-    to `path`, and a page for people beside it.
+    `metadata` (file or folder) replaces the catalog. `compares` includes brokers. `resumes` continues an unfinished
+    run.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Verify:
         self._formats = formats
 
     def run(self) -> VerifyReport:
-        """Verify topic by topic. What is wrong is in the report. Raises ConfigError before any work."""
+        """Verify topic by topic. Faults are in the report. Raises ConfigError before any work."""
         started = time.monotonic()
         topics: list[TopicReport] = []
         failed: list[TopicFailed] = []
@@ -122,7 +121,6 @@ class Verify:
         return report
 
     def _configured(self) -> tuple[str, ...]:
-        """Topics with a section of their own, and archived ones that a pattern matches, if the catalog tells them."""
         archived: list[str] = []
         try:
             with TableCatalog(self._config.catalog) as catalog:
@@ -133,7 +131,6 @@ class Verify:
         return tuple(each.name for each in self._config.select(archived))
 
     def _checked(self, engines: EngineChoice) -> SigningKey | None:
-        """The key that signs the report, after all checks that need no server."""
         for name in self._topics:
             self._config.topic(name)
         if not self._topics and not self._config.sections:

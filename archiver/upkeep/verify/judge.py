@@ -1,4 +1,4 @@
-"""Decides what is proven: what files hold, held against what they must hold, range by range. No I/O."""
+"""Decide what is proven: compare the files' content with the expected, range by range. No I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEYOND = (
 
 @dataclass(slots=True, kw_only=True)
 class Judgement:
-    """What was decided. `whole` are the proven ranges of which no record is gone, as they are; `proven` has all."""
+    """The decisions. `whole` are the proven ranges without gone records; `proven` has all."""
 
     proven: list[Proven] = field(default_factory=list)
     whole: list[Proven] = field(default_factory=list)
@@ -39,9 +39,9 @@ class Judgement:
 
 
 class Judge:
-    """Judges ranges by the files that were read. `files` are those of the table, `results` what was found in them.
+    """Judges ranges by the table's `files` and their `results`.
 
-    `selected` says which ranges were to be read; the others are gaps of the kind `NOT_READ`.
+    Ranges not `selected` become gaps of the kind `NOT_READ`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Judge:
         self._names = {file_name(path) for path in files}
 
     def judge(self, cuts: Mapping[int, Sequence[Cut]]) -> Judgement:
-        """Judge every range. `cuts` are the cuts of each, by its place among the ranges."""
+        """Judge every range. `cuts` are by the index of their range."""
         found = Judgement()
         for place, claimed in enumerate(self._evidence.ranges):
             one = claimed.range
@@ -140,7 +140,6 @@ class Judge:
     def _wrong(
         self, one: StoredRange, pieces: Sequence[tuple[str, Piece]], rows: int, digest: str
     ) -> tuple[Gap, Fault] | None:
-        """The gap and the fault of a range whose records aren't those that were archived. None if they are."""
         is_comparable = one.digest is not None and one.rows == one.expected
         if rows == one.expected and (not is_comparable or digest == one.digest or not one.rows):
             return None
@@ -189,9 +188,9 @@ class Judge:
         return _cut_of(one) in self._owners.get(file_name(path), ())
 
     def _beyond(self) -> Iterator[Fault]:
-        """Rows with offsets that no range covers. Rows of ranges that weren't selected have no cut either.
+        """Rows outside all ranges.
 
-        The table's offsets prove that those below them were archived: such rows are unknown, never foreign.
+        Below the table's offsets they are unknown, never foreign: these were archived.
         """
         unselected = [each.range for place, each in enumerate(self._evidence.ranges) if place not in self._selected]
         for path, piece in self._outside:
@@ -202,7 +201,7 @@ class Judge:
                 start < cut.end_offset and cut.start_offset < end
                 for start, end in self._evidence.open_spans().get(cut.partition, ())
             ):
-                continue  # told as unaccounted
+                continue  # reported as unaccounted
             is_archived = cut.start_offset < self._evidence.ends.get(cut.partition, 0)
             yield Fault(
                 kind=FaultKind.UNACCOUNTED if is_archived else FaultKind.FOREIGN,
@@ -214,7 +213,6 @@ class Judge:
             )
 
     def _misplaced(self) -> Iterator[Fault]:
-        """Files of ours with records of ranges that don't name them: swapped, or put under another name."""
         for path, result in self._results.items():
             owned = self._owners.get(file_name(path))
             if not owned or not result.is_read:
@@ -234,7 +232,6 @@ class Judge:
                 )
 
     def _beside(self) -> Iterator[Fault]:
-        """Files of ours whose footer, rows or size aren't what journal and registry say of them."""
         told: set[str] = set()
         for claimed in self._evidence.ranges:
             if claimed.witness is Witness.FOOTERS:
@@ -262,7 +259,6 @@ class Judge:
                     )
 
     def _ends(self) -> Iterator[Fault]:
-        """Partitions with ranges that the table's offsets don't know."""
         for partition in sorted({each.range.partition for each in self._evidence.ranges} - self._evidence.ends.keys()):
             yield Fault(
                 kind=FaultKind.HISTORY,
@@ -284,7 +280,7 @@ def _without_word(one: StoredRange, count: int) -> Fault:
 
 
 def gone_of(one: StoredRange) -> list[Gap]:
-    """The records of a range that are gone as was accepted, or on purpose."""
+    """The records of a range that are gone on purpose or as accepted."""
     counts = {
         GapKind.ERASED: sum(each.erased for each in one.files),
         GapKind.LOST: sum(each.lost for each in one.files),
@@ -294,7 +290,6 @@ def gone_of(one: StoredRange) -> list[Gap]:
 
 
 def _without_record(one: StoredRange, pieces: Sequence[Piece], rows: int) -> list[Gap]:
-    """The offsets of a proven range that had no record in Kafka: span by span where they are known, else as one gap."""
     count = one.end_offset - one.start_offset - rows
     if not count:
         return []
@@ -346,7 +341,6 @@ def _overlaps(one: StoredRange, cut: Cut) -> bool:
 
 
 def _may_hold(file: TableFile | None, result: FileResult, one: StoredRange) -> bool:
-    """Whether a file that couldn't be read may have records of a range: it is the range's, or its bounds allow it."""
     if file_name(result.path) in {file_name(path) for path in one.paths}:
         return True
     if file is None:

@@ -1,7 +1,6 @@
-"""The newest commit, whose entry the journal may not have yet: its job was killed before it wrote the entry.
+"""The newest commit, whose journal entry may be missing after a kill.
 
-The entry is written before the registry confirms the commit, and before the next commit. So only the newest commit of
-ranges can lack it, and only if the registry doesn't have its ranges as committed. The next run writes it.
+Entries are written before the registry confirms, and before the next commit.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateEntry:
-    """A commit without an entry, and the span of offsets that it brought, by partition. Empty if there is none."""
+    """A commit without an entry, and its span of offsets by partition. Empty if there is none."""
 
     commit_id: str | None = None
     spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def has(self, partition: int, start: int, end: int) -> bool:
-        """Whether the commit brought these offsets."""
+        """Whether the commit added these offsets."""
         first, last = self.spans.get(partition, (0, 0))
         return first <= start and end <= last
 
     def overlaps(self, partition: int, start: int, end: int) -> bool:
-        """Whether the commit brought some of these offsets: a compaction may have merged its ranges with neighbours."""
+        """Whether the commit added some of these offsets: a compaction may have merged its ranges."""
         first, last = self.spans.get(partition, (0, 0))
         return first < end and start < last
 
 
 def late_entry(sources: Sources) -> LateEntry:
-    """Find the newest commit of ranges if its entry may not have been written yet."""
+    """The newest commit of ranges, if its entry may be missing."""
     journaled = {commit.commit_id for _, commit in sources.journal.commits}
     for snapshot in history(sources.table.iceberg.metadata):
         summary = summary_of(snapshot)
@@ -52,7 +51,6 @@ def late_entry(sources: Sources) -> LateEntry:
 
 
 def _is_confirmed(entry: LateEntry, sources: Sources) -> bool:
-    """Whether the registry or the journal has ranges of the commit."""
     if sources.registry is not None and any(
         entry.overlaps(one.partition, *one.offsets) for one in sources.registry.ranges
     ):

@@ -1,7 +1,6 @@
-"""Finds a topic's table when its catalog is gone: by the newest metadata file in the table's location.
+"""Find a table without its catalog: the newest metadata file where the journal locates it.
 
-The journal says where that is: its folder is named after the table's UUID, and its entries name data files. Files that
-a commit left behind and never landed can't be told from others. So the newest file is taken, and the report names it.
+It may be of a commit that never landed, so the report names it.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ _ZIPPED: Final = ".gz.metadata.json"
 
 
 def find_table(config: Config, topic: str, metadata: str | None = None) -> ArchiveTable:
-    """The table by `metadata` (a metadata file or a folder of such), else by what the journal names.
+    """The table by `metadata` or the journal.
 
-    Raises NotArchived where nothing leads to a table, UpkeepError where no metadata file of it can be read, and the
-    leaves of StorageError and TableError.
+    Raises NotArchived, UpkeepError if metadata can't be read, StorageError and TableError.
     """
     settings, objects = config.topic(topic), ObjectStore.of(config.catalog)
     uuid: UUID | None = None
@@ -53,7 +51,7 @@ def find_table(config: Config, topic: str, metadata: str | None = None) -> Archi
 
 
 def _from_journal(config: Config, topic: str) -> tuple[UUID, list[str]]:
-    """The table's UUID and the folders that may hold its metadata. Of several UUIDs the one with the last commit."""
+    """The table's UUID (the one with the last commit) and the folders that may hold its metadata."""
     table, journal = config.topic(topic).table, Journal.of(config)
     known: dict[UUID, str] = {}
     if journal.root is not None:

@@ -1,4 +1,4 @@
-"""Has the files of a table read: by tasks of about equal size, those that an earlier run has proven left out."""
+"""Have the files of a table read, in tasks of similar size, without those proven by an earlier run."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ _LOOKS_AT_ONCE: Final = 16
 
 @dataclass(slots=True, kw_only=True)
 class FileReading:
-    """The reading of a topic's files. `results` are by path; a file is read once for the same cuts.
-
-    `engine` is asked for by the number of bytes that there are to read.
-    """
+    """A file is read once for the same cuts. `engine` gets the number of bytes to read."""
 
     target: VerifyTarget
     state: VerifyState | None
@@ -49,7 +46,7 @@ class FileReading:
     _wanted: dict[str, FileToRead] = field(default_factory=dict)
 
     def read(self, wanted: Sequence[FileToRead]) -> None:
-        """Read these files, unless their results are known. Results of other files are forgotten."""
+        """Read these files unless their results are known. Forgets results of other files."""
         known = {each.file.path for each in wanted if self._wanted.get(each.file.path) == each}
         self.results = {path: each for path, each in self.results.items() if path in known}
         self._wanted = {each.file.path: each for each in wanted}
@@ -86,7 +83,6 @@ class FileReading:
     def _run(
         self, engine: Engine, batches: Sequence[tuple[FileToRead, ...]], *, is_last: bool = False
     ) -> list[FileToRead]:
-        """Run tasks; return the files that are worth another try."""
         again: list[FileToRead] = []
         if not batches:
             return again
@@ -118,7 +114,7 @@ class FileReading:
         return again
 
     def missing(self) -> list[str]:
-        """The paths of files that the store didn't have."""
+        """The paths of files missing in the store."""
         return [
             path
             for path, each in self.results.items()
@@ -127,10 +123,10 @@ class FileReading:
 
 
 class CutIndex:
-    """The cuts of chosen ranges, and which of them a file may have records of."""
+    """The cuts of chosen ranges, and those of which a file may have records."""
 
     def __init__(self, cuts: Sequence[Cut], owners: Mapping[str, Sequence[Cut]]) -> None:
-        """`owners` are the cuts of the ranges that name a file, by the file's name."""
+        """`owners` are the cuts of ranges that name a file, by file name."""
         self._by_partition: dict[int, list[Cut]] = {}
         for each in sorted(cuts):
             self._by_partition.setdefault(each.partition, []).append(each)
@@ -144,7 +140,7 @@ class CutIndex:
         self._owners = owners
 
     def of(self, file: TableFile) -> tuple[Cut, ...]:
-        """The cuts, by bounds of the manifest and by who names the file: either may have been changed."""
+        """The cuts by manifest bounds and by naming range: either may have been tampered with."""
         found = set(self._owners.get(file_name(file.path), ()))
         for partition, those in self._by_partition.items():
             if file.partitions is not None and not file.partitions.low <= partition <= file.partitions.high:
@@ -159,7 +155,7 @@ class CutIndex:
 
 
 def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ...]]:
-    """Group files, the largest first: then the last tasks are small."""
+    """Group files into tasks, largest first, so that the last tasks are small."""
     share = slots * _TASKS_PER_SLOT
     least = _LEAST_BYTES if slots == 1 else 1
     most_bytes = max(least, min(TASK_BYTES, sum(each.file.size_bytes for each in files) // share))

@@ -16,7 +16,7 @@ from catalog.digests import DIGEST_ALGORITHM, digest_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReport:
-    """A partition: proven spans, and gaps. Proven spans that follow each other are one. Offsets are half open."""
+    """Proven spans (joined) and gaps of a partition. Offsets are half-open."""
 
     partition: int
     end_offset: int
@@ -25,16 +25,15 @@ class PartitionReport:
 
     @property
     def rows(self) -> int:
-        """How many records are proven."""
         return sum(each.rows for each in self.proven)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """What was found of a topic. `sources` says what was asked, `notes` what else the reader should know.
+    """The findings of a topic. `sources` says what was read.
 
-    `resumed_files` were read by an earlier run that didn't end. `moved_rows` are proven records in files that others
-    wrote. `compared_rows` were compared with the brokers; None where that wasn't asked for.
+    `resumed_files` were read by an earlier run. `moved_rows` are proven records in foreign files. `compared_rows` is
+    None without brokers.
     """
 
     topic: str
@@ -56,12 +55,10 @@ class TopicReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.faults
 
     @property
     def rows(self) -> int:
-        """How many records are proven."""
         return sum(each.rows for each in self.partitions)
 
     @property
@@ -71,9 +68,9 @@ class TopicReport:
 
     @property
     def root(self) -> str:
-        """The root digest: SHA-256 of which offsets are proven, with their records' number and digest.
+        """The root digest: SHA-256 of the proven offsets with number and digest of their records.
 
-        It doesn't depend on files: after a compaction it is the same.
+        Independent of files: unchanged by a compaction.
         """
         return root_of(
             cluster_id=self.cluster_id,
@@ -85,30 +82,25 @@ class TopicReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFailed:
-    """A topic that couldn't be verified at all."""
-
     topic: str
     error: Exception
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """The topics that were verified, and the errors of those that couldn't be."""
-
     topics: tuple[TopicReport, ...]
     failed: tuple[TopicFailed, ...] = ()
     seconds: float = 0.0
 
     @property
     def succeeded(self) -> bool:
-        """Whether every topic was verified, and nothing is wrong."""
         return not self.failed and all(each.succeeded for each in self.topics)
 
 
 def root_of(
     *, cluster_id: str, topic: str, topic_id: str, partitions: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> str:
-    """The root digest of a topic, from the proven spans as a report has them. docs/verify.md says how to make it."""
+    """The root digest of a topic from the proven spans of its report, as docs/verify.md defines it."""
     document = {
         "algorithm": DIGEST_ALGORITHM,
         "cluster_id": cluster_id,
@@ -126,7 +118,7 @@ def root_of(
 def partitions_of(
     ends: Mapping[int, int], proven: Iterable[Proven], gaps: Iterable[Gap]
 ) -> tuple[PartitionReport, ...]:
-    """What was decided, by partition, with neighbours joined."""
+    """The decisions by partition, with adjacent spans joined."""
     by_partition: dict[int, tuple[list[Proven], list[Gap]]] = {partition: ([], []) for partition in ends}
     for each in proven:
         by_partition.setdefault(each.partition, ([], []))[0].append(each)
@@ -166,7 +158,6 @@ def _sum(proven: Sequence[Proven]) -> Proven:
 
 
 def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
-    """Gaps of one kind that follow each other are one; those of one kind in one range stay apart."""
     ordered = sorted(gaps, key=lambda each: (each.kind, each.start_offset))
     found: list[Gap] = []
     for _, those in groupby(ordered, key=lambda each: each.kind):
@@ -188,7 +179,7 @@ def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesPlanned:
-    """`files` files of a topic are to be read, with so many bytes; `resumed` more were proven by an earlier run."""
+    """`files` files are to be read; `resumed` more were proven by an earlier run."""
 
     topic: str
     files: int
@@ -198,8 +189,6 @@ class FilesPlanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesVerified:
-    """Some files of a topic were read."""
-
     topic: str
     files: int
     rows: int
@@ -208,30 +197,24 @@ class FilesVerified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultFound:
-    """Something is wrong."""
-
     topic: str
     fault: Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaCompared:
-    """`rows` more archived records of a topic were compared with its log."""
-
     topic: str
     rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicVerified:
-    """A topic is done."""
-
     report: TopicReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFinished:
-    """The verification is over. `paths` are the files that its report was written to."""
+    """The verification is over. `paths` are the files of its report."""
 
     report: VerifyReport
     paths: tuple[str, ...] = ()

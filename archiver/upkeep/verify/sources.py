@@ -1,7 +1,4 @@
-"""What is known of a topic: its table, its journal and its registry, read so that they are of one state.
-
-Catalog and registry may be gone. What couldn't be asked, and why, is told in the report.
-"""
+"""The table, journal and registry of a topic in one consistent state; the report names unreadable ones."""
 
 from __future__ import annotations
 
@@ -32,11 +29,7 @@ _PAUSE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryState:
-    """What the registry says of a topic: its ranges in the table, and whether a commit or rewrite is in doubt.
-
-    `account` says by offsets which rows the table must have. `journaled` is the newest schema version that was written
-    to the configured journal, 0 if none was.
-    """
+    """`account` has expected rows by offset. `journaled` is the journal's newest schema version, 0 if none."""
 
     ranges: tuple[StoredRange, ...]
     account: tuple[Interval, ...]
@@ -47,10 +40,9 @@ class RegistryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """What is known of a topic at one time. `registry` is None where it couldn't be asked.
+    """The state of a topic. `told` describes each source or its failure.
 
-    `told` says of each source what it was, or why it couldn't be asked. `reach` is how far the table reached after
-    journal and registry were read: neither may know of more.
+    `reach` is the table's end after reading journal and registry: neither may know more.
     """
 
     table: ArchiveTable
@@ -62,14 +54,14 @@ class Sources:
 
     @property
     def mappings(self) -> dict[int, str]:
-        """The mappings by schema version, as texts: the journal's, else the registry's."""
+        """The mapping texts by schema version, from the journal, otherwise the registry."""
         known = dict(self.registry.mappings) if self.registry else {}
         return known | {each.version.version: each.version.mapping for each in self.journal.schemas}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFinder:
-    """Where to look for a topic. `metadata` names a metadata file, or a folder of such, in the place of the catalog."""
+    """Where to look for a topic. `metadata` names a metadata file or folder instead of the catalog."""
 
     config: Config
     topic: str
@@ -77,9 +69,9 @@ class SourceFinder:
     asks_registry: bool = True
 
     def find(self) -> Sources:
-        """Read everything. NotArchived where there is no table, and the leaves of StorageError and TableError.
+        """Raises NotArchived without a table, StorageError and TableError.
 
-        RegistryNotMigrated or RegistryOutdated where there is no journal, and only another archiver reads the registry.
+        RegistryNotMigrated or RegistryOutdated if there is no journal and the registry is unreadable.
         """
         told: dict[str, str] = {}
         load = self._loader(told)
@@ -113,7 +105,7 @@ class SourceFinder:
         )
 
     def reload(self) -> ArchiveTable:
-        """The table as it is now. Raises as `find` does."""
+        """Reload the table. Raises like `find`."""
         return self._loader({})()
 
     def _loader(self, told: dict[str, str]) -> Callable[[], ArchiveTable]:
@@ -154,7 +146,7 @@ class SourceFinder:
                 if topic is None:
                     told["registry"] = "doesn't know the topic with this table"
                     return None
-                # What is in doubt is asked first and last: a commit in between would look like a contradiction.
+                # Read what is in doubt first and last: a commit in between would look like a contradiction.
                 before = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 account, ranges = registry.ranges.both_books(topic)
                 after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
@@ -162,7 +154,7 @@ class SourceFinder:
                 root = self.config.archive.journal
                 journaled = 0 if root is None else registry.ledger.journaled(topic, root)
         except RegistryError as error:
-            # It is there, and another archiver can read it. Without it and a journal, compacted rows look like others'.
+            # It is there, and another archiver can read it. Without it and a journal, compacted rows look foreign.
             if is_needed and isinstance(error, RegistryNotMigrated | RegistryOutdated):
                 raise
             told["registry"] = f"can't be asked: {error.message}"
@@ -178,7 +170,7 @@ class SourceFinder:
 
 
 def _only_grew(before: ArchiveTable, after: ArchiveTable) -> bool:
-    """Whether the table is the same, or has only got more offsets: those don't count."""
+    """Whether the table only got more offsets, which don't count."""
     if before.snapshot_id == after.snapshot_id:
         return True
     later = None if before.snapshot_id is None else since(after.iceberg.metadata, before.snapshot_id)
@@ -186,7 +178,6 @@ def _only_grew(before: ArchiveTable, after: ArchiveTable) -> bool:
 
 
 def _has_newest(table: ArchiveTable, journal: JournalSurvey) -> bool:
-    """Whether the journal has the newest commit of ours: it is written right after the commit."""
     known = {commit.commit_id for _, commit in journal.commits}
     for snapshot in history(table.iceberg.metadata):
         commit_id = summary_of(snapshot).get(keys.COMMIT_ID)

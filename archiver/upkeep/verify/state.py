@@ -1,9 +1,7 @@
-"""What an unfinished verification has proven so far, on local disk, so that the next run goes on there.
+"""The progress of an unfinished verification on local disk.
 
-A file's result is believed for the same object (path, size, time of change) read by the same cuts. A store that tells
-no time of change has its files read again, and so has an object that was young when the run began: stores tell
-whole seconds, so a change right after the first may have the same time. Each line has a checksum; a line that a kill
-cut short is left out. Files with faults are read again.
+Reused for the same object (path, size, time of change) and cuts, unless modified shortly before the run: stores round
+to seconds. Truncated lines and files with faults are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ _SUM_BYTES: Final = 16
 
 @dataclass(slots=True)
 class VerifyState:
-    """The results of one table, by file and cuts. Use `open` to read what an earlier run left."""
+    """The results of one table, by file and cuts. `open` loads those of an earlier run."""
 
     path: Path
     _known: dict[str, tuple[int, FileResult]] = field(default_factory=dict)
@@ -41,7 +39,7 @@ class VerifyState:
 
     @classmethod
     def open(cls, spool: Path, table_uuid: UUID, *, max_age: float) -> VerifyState:
-        """Read the state of a table; results older than `max_age` seconds don't count. ConfigError, StorageError."""
+        """Load a table's state without results older than `max_age` seconds. Raises ConfigError and StorageError."""
         folder = make_folder(spool)
         try:
             below = make_below(folder, FOLDER)
@@ -57,7 +55,7 @@ class VerifyState:
         return state
 
     def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> FileResult | None:
-        """The result of the same object with the same cuts. None where there is none."""
+        """The result of the same object with the same cuts, if any."""
         known = self._known.get(_key(wanted))
         if (
             known is None
@@ -72,18 +70,18 @@ class VerifyState:
         return _key(wanted) in self._known
 
     def keep(self, results: Iterable[tuple[FileToRead, FileResult]]) -> None:
-        """Keep those results that have no faults. Nothing is raised where the disk doesn't take them."""
+        """Keep the results without faults. Raises nothing if the disk refuses them."""
         lines = "".join(self._line(wanted, result) for wanted, result in results if not result.faults)
         with suppress(OSError):
             os.write(self._descriptor, lines.encode())
 
     def finish(self) -> None:
-        """Forget everything: the verification is done, and the next one reads all files again."""
+        """Forget everything: the verification is complete."""
         self.close()
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file; what it holds stays for the next run."""
+        """Close the file and keep it for the next run."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -107,7 +105,7 @@ class VerifyState:
 
 
 def _key(wanted: FileToRead) -> str:
-    """All that a result depends on, apart from the object itself: deletes of others, and where records are cut."""
+    """What a result depends on besides the object: delete files and cuts."""
     file = wanted.file
     deletes = sorted(each.file_path for each in (*file.position_deletes, *file.equality_deletes))
     parts = (file.path, file.rows, file.size_bytes, file.partitions, file.offsets, file.latest, deletes, wanted.cuts)

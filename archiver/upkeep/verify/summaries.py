@@ -1,4 +1,4 @@
-"""The summaries of retained snapshots, held against the journal's entries and against the records that were read."""
+"""Check summaries of retained snapshots against the journal and the records read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ADVICE: Final = "the metadata file or the journal's entry was changed; restore 
 def check_summaries(
     table: ArchiveTable, journal: JournalSurvey, *, is_in_doubt: bool, late: LateEntry
 ) -> Iterator[Fault]:
-    """Hold each retained snapshot of ours against the journal's entry of its commit.
+    """Check each retained snapshot of the archiver against its journal entry.
 
-    With `is_in_doubt`, the newest commit may not be in the journal yet. Nor may the `late` one.
+    The newest may lack one if `is_in_doubt`, and so may the `late` one.
     """
     commits: dict[str, JournaledCommit] = {}
     for _, commit in journal.commits:
@@ -53,7 +53,7 @@ def check_summaries(
 
 
 def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fault]:
-    """Hold the digests of retained commits against the records that the table has of them now, where all are proven."""
+    """Check the digests of retained commits against their records in the table, if all are proven."""
     by_partition: dict[int, list[Proven]] = {}
     for each in proven:
         if each.proof is Proof.DIGEST:
@@ -67,7 +67,7 @@ def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fau
             here = by_partition.get(partition, ())
             inside = [each for each in here if each.start_offset >= start and each.end_offset <= end]
             if uncovered([(start, end)], [(each.start_offset, each.end_offset) for each in inside]):
-                break  # a rewrite joined these offsets with others, or some of them aren't proven
+                break  # a rewrite joined these offsets with more, or some of them aren't proven
             parts += inside
         else:
             found = digest_text(sum(int(each.digest, 16) for each in parts))
@@ -104,7 +104,7 @@ def _compared(snapshot: Snapshot, told: Mapping[str, str], commit: JournaledComm
 def _absent(
     snapshot: Snapshot, told: Mapping[str, str], covered: Mapping[int, list[tuple[int, int]]]
 ) -> Iterator[Fault]:
-    """The fault of a commit that the journal lacks, unless it was journaled range by range after its snapshot."""
+    """The fault of a commit missing in the journal, unless it was journaled by range after its snapshot."""
     named = _spans(told)
     if named and not any(uncovered([span], covered.get(partition, ())) for partition, span in named.items()):
         return

@@ -1,7 +1,4 @@
-"""Counts and digests records by cut: the pieces of a partition's offsets that are judged one by one.
-
-Records come in the order of their file, which may be any. There is no object for each record.
-"""
+"""Count and digest records by cut. Records may be in any order; no Python object per record."""
 
 from __future__ import annotations
 
@@ -34,11 +31,9 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """The records that one file has of a cut: how many, their digest, lowest and highest offset.
+    """A file's records of a cut. `low` and `high` are offsets.
 
-    `gaps` are the spans between their offsets, as many as are listed. `is_sorted` says that offsets rise strictly.
-    Without it the gaps aren't known. Records that belong to no cut have one of their own, for each partition, with
-    `is_outside`.
+    `gaps` (a limited list) need `is_sorted`. Records of no cut get a piece with `is_outside` per partition.
     """
 
     cut: Cut
@@ -51,13 +46,11 @@ class Piece:
     is_outside: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
         plain = {name: getattr(self, name) for name in _OF_PIECE}
         return plain | {"cut": {name: getattr(self.cut, name) for name in _OF_CUT}}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         gaps = tuple((start, end) for start, end in value["gaps"])
         return cls(**{**value, "cut": Cut(**value["cut"]), "gaps": gaps})
 
@@ -101,7 +94,7 @@ class Tally:
         self._sums: dict[tuple[int, int], _Sum] = {}
 
     def add(self, records: pa.RecordBatch) -> RecordDigest:
-        """Count records, in the columns of a replay; return the digest of them all."""
+        """Count records with the columns of a replay; return the digest of all."""
         partitions, offsets = (_numbers(records.column(name)) for name in ("partition", "offset"))
         place = self._only_place(partitions, offsets)
         if place is not None:
@@ -111,7 +104,7 @@ class Tally:
         total = RecordDigest()
         keys = self._keys(partitions, offsets)
         edges = np.flatnonzero(np.diff(keys)) + 1
-        if len(edges) > _MANY_RUNS:  # others sorted the rows by another column
+        if len(edges) > _MANY_RUNS:  # an engine sorted the rows by another column
             order = np.argsort(keys, kind="stable")
             records, partitions, offsets, keys = (
                 records.take(pa.array(order)),
@@ -131,7 +124,7 @@ class Tally:
         return total
 
     def pieces(self) -> tuple[Piece, ...]:
-        """What was counted: a piece for each cut with records, and one for each partition with records outside."""
+        """A piece for each cut with records, and one for each partition with records outside."""
         return tuple(self._piece(place, partition, each) for (place, partition), each in sorted(self._sums.items()))
 
     def _piece(self, place: int, partition: int, counted: _Sum) -> Piece:
@@ -153,7 +146,6 @@ class Tally:
         )
 
     def _only_place(self, partitions: npt.NDArray[np.signedinteger], offsets: Numbers) -> int | None:
-        """The number of the one cut that all of these records belong to, as they mostly do. None without one."""
         if not len(partitions) or (partitions != partitions[0]).any():
             return None
         found = self._places.get(int(partitions[0]))
@@ -164,7 +156,7 @@ class Tally:
         return first + place if place >= 0 and offsets.max() < ends[place] else None
 
     def _keys(self, partitions: npt.NDArray[np.signedinteger], offsets: Numbers) -> Numbers:
-        """The number of each record's cut; a negative one, by partition, where it belongs to none."""
+        """The cut index of each record; negative, by partition, if outside."""
         keys: Numbers = -1 - np.maximum(partitions, -1).astype(np.int64) - 1
         found = np.unique(partitions) if len(partitions) else ()
         for partition in found:
@@ -184,7 +176,6 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def sum_of(pieces: Iterable[Piece]) -> tuple[int, str]:
-    """The number and the digest of the records of pieces."""
     rows, total = 0, 0
     for each in pieces:
         rows += each.rows

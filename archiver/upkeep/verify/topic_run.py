@@ -1,4 +1,4 @@
-"""The verification of one topic: read sources, have files read, judge, compare with the brokers, report."""
+"""The verification of one topic: read sources and files, judge, compare with the brokers, report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ROUNDS: Final = 5
 
 @dataclass(slots=True, kw_only=True)
 class TopicRun:
-    """One topic's verification. `engine` is asked for by the number of bytes that there are to read."""
+    """One topic's verification. `engine` gets the number of bytes to read."""
 
     config: Config
     finder: SourceFinder
@@ -62,7 +62,7 @@ class TopicRun:
     state_age: float | None
 
     def run(self) -> TopicReport:
-        """Verify. Raises what keeps the topic from being verified at all: the leaves of CatalogError, StorageError."""
+        """Verify. Raises CatalogError and StorageError if the topic can't be verified at all."""
         started = time.monotonic()
         sources = self.finder.find()
         log = self._log(sources.table) if self.compares else None
@@ -101,7 +101,6 @@ class TopicRun:
             return Fault(kind=FaultKind.KAFKA, message=f"nothing was compared with the brokers: {error}")
 
     def _told_of(self, sources: Sources) -> list[Fault]:
-        """Faults of the table's history, and of the summaries of its snapshots."""
         found = []
         try:
             check_lineage(sources.table)
@@ -214,8 +213,6 @@ class TopicRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What is to be read of one state of the table, and how it will be judged."""
-
     snapshot_id: int | None
     evidence: Evidence
     files: tuple[TableFile, ...]
@@ -260,7 +257,6 @@ class _Plan:
         return Judge(self.evidence, files, reading.results, selected=self.selected).judge(self.cuts)
 
     def proven_cuts(self, reading: FileReading, found: Judgement) -> list[kafka.ProvenCut]:
-        """The cuts of ranges that are proven whole, each with the files that have its records."""
         whole = {(each.partition, each.start_offset) for each in found.whole}
         pieces = defaultdict(list)
         for path, result in reading.results.items():
@@ -285,7 +281,6 @@ class _Plan:
 def _with_footers(
     evidence: Evidence, files: Sequence[TableFile], sources: Sources, formats: SegmentFormats
 ) -> Evidence:
-    """The evidence with what footers say of offsets that neither journal nor registry know."""
     spans = evidence.open_spans()
     objects = ObjectStore.of_table(sources.table.iceberg)
     claims = {}
@@ -296,7 +291,7 @@ def _with_footers(
             with formats.named(each.format, each.path).open(objects, each.path) as reader:
                 claim = FileClaim.of(reader.metadata)
         except ContextError:
-            continue  # told when the file is read
+            continue  # reported when the file is read
         info = DataFileInfo(
             path=each.path, size_bytes=each.size_bytes, rows=claim.rows, partition_value=0, digest=claim.digest
         )
@@ -313,7 +308,7 @@ def _broken(manifests: Mapping[str, StorageError]) -> Iterator[Fault]:
 
 
 def _unlisted(evidence: Evidence, listed: TableFiles, formats: SegmentFormats) -> Iterator[TableFile]:
-    """Files of ranges that no readable manifest names, as journal or registry describe them."""
+    """Files of ranges that no readable manifest names, as described by journal or registry."""
     held = {
         stored.file.path: stored.file
         for each in evidence.ranges
@@ -344,7 +339,6 @@ def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) 
 
 
 def _cuts(claimed: Claimed, borders: Mapping[int, int]) -> tuple[Cut, ...]:
-    """A range's cuts: the whole, or two where its log begins within it."""
     one = claimed.range
     edges = [one.start_offset, one.end_offset]
     border = borders.get(one.partition, 0)
@@ -363,7 +357,6 @@ def _index(ranges: Sequence[Claimed], cuts: Mapping[int, Sequence[Cut]]) -> CutI
 
 
 def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:
-    """Whether manifests hold as many files and rows as the manifest list says."""
     snapshot = table.iceberg.current_snapshot()
     if snapshot is None:
         return []
@@ -408,5 +401,4 @@ def _timed(report: TopicReport, seconds: float) -> TopicReport:
 
 
 class _Nothing:
-    def close(self) -> None:
-        """Do nothing."""
+    def close(self) -> None: ...

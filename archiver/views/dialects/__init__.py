@@ -1,4 +1,4 @@
-"""How each engine writes a view. One module an engine, all behind `Dialect`; `dialect_of` is the only list of them."""
+"""Each engine's SQL for views, behind `Dialect`."""
 
 from archiver.views.dialects.dialect import Dialect, Place
 from archiver.views.dialects.engines import dialect_of

@@ -1,8 +1,6 @@
-"""Views in ClickHouse's SQL, as far as it reads Iceberg tables (tried with 26.9).
+"""Views in ClickHouse's SQL, as far as it reads Iceberg tables (tested with 26.9).
 
-It finds no field of a struct in files that were written before the table's newest schema, unless the whole struct is
-read first: `identity(val).x`. The price is that whole structs are read, and no file is skipped by a filter. It
-has no null structs, lists or maps: a null struct has only null values, a null list is empty.
+In older files it finds a struct's field only if the whole struct is read: `identity(val).x`.
 """
 
 from __future__ import annotations
@@ -23,16 +21,13 @@ class ClickHouse:
     default_catalog = "lake"
 
     def quoted(self, name: str) -> str:
-        """The name in backticks, where a backslash has a meaning."""
         return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
 
     def field(self, path: Path) -> str:
-        """`path` begins with the name of the table. The top-level column is read whole."""
         table, column, *below = map(self.quoted, path)
         return ".".join((f"identity({table}.{column})", *below))
 
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """ClickHouse takes any bytes for a string, so it is asked whether they are UTF-8."""
         match form:
             case ByteForm.RAW:
                 return value
@@ -44,32 +39,29 @@ class ClickHouse:
                 return f"if(isValidUTF8({value}), {value}, concat('0x', hex({value})))"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """A map may have equal keys here, and gives the first: so only the last header of each name is in it."""
+        """Keep only the last header of each name: a map here returns the first."""
         later = f"arrayExists(l -> l.key = h.key, arraySlice({headers}, i + 1))"
         last = f"arrayFilter((h, i) -> NOT {later}, {headers}, arrayEnumerate({headers}))"
         values = f"arrayMap(h -> {self.bytes_as('h.value', form)}, {last})"
         return f"mapFromArrays(arrayMap(h -> assumeNotNull(h.key), {last}), {values})"
 
     def instant(self, value: str) -> str:
-        """As it is."""
         return value
 
     def cast(self, value: str, kind: IcebergType) -> str:
-        """Only a nullable type keeps nulls."""
         return f"CAST({value} AS Nullable({'String' if isinstance(kind, StringType) else 'Float64'}))"
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
-        """Whether nothing in it has a value. An empty message, all of whose fields may be null, looks alike."""
+        """Whether nothing in it has a value. An empty message with only nullable fields looks the same."""
         del struct
         nothing = [f"{value} IS NULL" for value in scalars] + [f"empty({value})" for value in collections]
         return f"CAST({' AND '.join(nothing)} AS Bool)"
 
     def table(self, catalog: str, path: Path) -> str:
-        """A table's name has its namespace in it."""
         return f"{self.quoted(catalog)}.{self.quoted('.'.join(path))}"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """A view in the current database by default: that of the catalog takes none."""
+        """Create the view in the current database: a catalog's takes none. Raises ConfigError."""
         del table
         if place.temporary:
             raise ConfigError("--temporary: ClickHouse's views last; name a database by --namespace")

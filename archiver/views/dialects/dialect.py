@@ -1,4 +1,4 @@
-"""What differs between engines' SQL where a view flattens a table."""
+"""Engine-specific SQL of a view."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from archiver.views.kinds import ByteForm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where an engine keeps a view, and what it calls the catalog of the table.
-
-    Without a `namespace` the view is where the engine keeps its views by default: beside the table if it can. A
-    `temporary` one is the session's.
-    """
+    """An engine's place for a view (None: its default), and its name for the table's catalog."""
 
     catalog: str
     name: str
@@ -27,35 +23,30 @@ class Place:
 
 
 class Dialect(Protocol):
-    """An engine's way to write names, bytes and headers. All arguments but names are SQL already."""
+    """An engine's SQL. All arguments but names are SQL."""
 
     @property
-    def default_catalog(self) -> str:
-        """What the engine usually calls the catalog of the table."""
+    def default_catalog(self) -> str: ...
 
-    def quoted(self, name: str) -> str:
-        """A name, quoted so that nothing in it has a meaning."""
+    def quoted(self, name: str) -> str: ...
 
     def field(self, path: Path) -> str:
-        """The value at the end of a path that begins at a column of the table; null where a struct on it is null."""
+        """Return the value at a path from a column; null if a struct on it is null."""
 
-    def bytes_as(self, value: str, form: ByteForm) -> str:
-        """Bytes in a form; null where they are null."""
+    def bytes_as(self, value: str, form: ByteForm) -> str: ...
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """A list of headers as a map; of equal names the last one counts. Null where the list is null."""
+        """Convert a list of headers to a map; of equal names the last one counts. Null stays null."""
 
-    def instant(self, value: str) -> str:
-        """A point in time, of a type that a view can have."""
+    def instant(self, value: str) -> str: ...
 
-    def cast(self, value: str, kind: IcebergType) -> str:
-        """A whole number as text or as a double. Null stays null."""
+    def cast(self, value: str, kind: IcebergType) -> str: ...
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
-        """Whether a struct is null. `scalars` and `collections` are all values in it."""
+        """Whether a struct is null. `scalars` and `collections` are its contents."""
 
     def table(self, catalog: str, path: Path) -> str:
-        """The table of an attached catalog; `path` is its namespace and its name."""
+        """Return the table of an attached catalog; `path` is namespace and name."""
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """The statement that makes a view of the table, or replaces it. ConfigError where the engine has none such."""
+        """Return the CREATE OR REPLACE statement. Raises ConfigError if the engine has no such view."""

@@ -1,4 +1,4 @@
-"""Views in DuckDB's SQL. They live in a database of DuckDB's own: an attached Iceberg catalog takes none."""
+"""Views in DuckDB's SQL, in a DuckDB database: attached Iceberg catalogs take no views."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from archiver.views.kinds import ByteForm
 
 
 class DuckDB(StandardSql):
-    """DuckDB, with its Iceberg extension."""
-
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """`decode` fails on what isn't UTF-8, and TRY makes null of that."""
+        """`decode` fails on invalid UTF-8, and TRY makes null of that."""
         match form:
             case ByteForm.RAW:
                 return value
@@ -24,13 +22,12 @@ class DuckDB(StandardSql):
                 return f"coalesce(TRY(decode({value})), '0x' || hex({value}))"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """`map_from_entries` refuses equal keys, so only the last header of each name is left to it."""
+        """Keep only the last header of each name: `map_from_entries` refuses equal keys."""
         later = f"list_filter({headers}[i + 1:], lambda l: l.key = h.key)"
         last = f"list_filter({headers}, lambda h, i: len({later}) = 0)"
         return f"map_from_entries(list_transform({last}, lambda h: (h.key, {self.bytes_as('h.value', form)})))"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """A view in the database that is open, in its schema `main` by default; or a temporary one."""
         del table
         temporary = "TEMPORARY " if place.temporary else ""
         view = self.field((*(() if place.temporary else place.namespace or ()), place.name))

@@ -1,4 +1,4 @@
-"""Which dialect an engine speaks."""
+"""The dialects by engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archiver.views.kinds import Engine
 
 
 def dialect_of(engine: Engine) -> Dialect:
-    """How the engine writes a view."""
+    """Return the engine's dialect."""
     match engine:
         case Engine.SPARK:
             return Spark()

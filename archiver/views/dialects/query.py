@@ -1,4 +1,4 @@
-"""The query of a view in a dialect, and its statement: the same shape for every engine."""
+"""The query and the statement of a view in a dialect."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _DELETED: Final = "__deleted__"
 
 
 def statement(view: View, dialect: Dialect, place: Place) -> str:
-    """The statement that makes the view, or replaces it, without a semicolon. Raises what `Dialect.create` raises."""
+    """Return the CREATE OR REPLACE statement, without semicolon. Raises the errors of `Dialect.create`."""
     return dialect.create(place, view.table, query(view, dialect, dialect.table(place.catalog, view.table)))
 
 
 def query(view: View, dialect: Dialect, table: str) -> str:
-    """The view's SELECT. `table` is how the table is called there, as SQL."""
+    """Return the view's SELECT. `table` is the table's name in SQL."""
     columns = [f"{_sql(each.source, dialect)} AS {dialect.quoted(each.name)}" for each in view.columns]
     if view.rows is Rows.LATEST:
         return _latest(view, columns, dialect, table)
@@ -31,7 +31,6 @@ def query(view: View, dialect: Dialect, table: str) -> str:
 
 
 def _latest(view: View, columns: list[str], dialect: Dialect, table: str) -> str:
-    """The last record of each key in its partition: offsets of different partitions have no order."""
     key = _field((names.KEY, names.RAW), dialect)
     partition, offset = (_field((names.KAFKA, name), dialect) for name in (names.PARTITION, names.OFFSET))
     age, deleted = (dialect.quoted(_free(name, view)) for name in (_AGE, _DELETED))
@@ -43,7 +42,6 @@ def _latest(view: View, columns: list[str], dialect: Dialect, table: str) -> str
 
 
 def _free(name: str, view: View) -> str:
-    """A name that no column of the view has: DuckDB would take that column."""
     taken = {each.name.lower() for each in view.columns}
     while name in taken:
         name += "_"

@@ -1,4 +1,4 @@
-"""Views in Spark SQL 4: its names stand in backticks."""
+"""Views in Spark SQL 4."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from archiver.views.kinds import ByteForm
 
 
 class Spark(StandardSql):
-    """Spark SQL, with Iceberg's runtime."""
-
     text_type = "STRING"
 
     def quoted(self, name: str) -> str:
-        """The name in backticks."""
         return "`" + name.replace("`", "``") + "`"
 
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """Spark's casts keep bytes that aren't UTF-8 in a string, so it is asked whether they are."""
         match form:
             case ByteForm.RAW:
                 return value
@@ -31,16 +27,14 @@ class Spark(StandardSql):
                 return f"CASE WHEN is_valid_utf8({text}) THEN {text} ELSE concat('0x', hex({value})) END"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """`map_from_entries` refuses equal keys, so only the last header of each name is left to it."""
+        """Keep only the last header of each name: `map_from_entries` refuses equal keys."""
         last = f"filter({headers}, (h, i) -> NOT exists(slice({headers}, i + 2, size({headers})), l -> l.key = h.key))"
         return f"map_from_entries(transform({last}, h -> struct(h.key, {self.bytes_as('h.value', form)})))"
 
     def table(self, catalog: str, path: Path) -> str:
-        """The catalog, the namespace and the name with dots between them."""
         return self.field((catalog, *path))
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """A view in the table's catalog, or a temporary one of the session."""
         if place.temporary:
             return f"CREATE OR REPLACE TEMPORARY VIEW {self.quoted(place.name)} AS\n{query}"
         view = self.table(place.catalog, (*(place.namespace or table[:-1]), place.name))

@@ -10,10 +10,8 @@ from archiver.views.kinds import ByteForm
 
 
 class Trino(StandardSql):
-    """Trino, with its Iceberg connector."""
-
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """`from_utf8` puts U+FFFD for what isn't UTF-8; then the text doesn't give back the bytes."""
+        """`from_utf8` replaces invalid UTF-8 with U+FFFD, so the text is compared with the bytes."""
         match form:
             case ByteForm.RAW:
                 return value
@@ -31,7 +29,7 @@ class Trino(StandardSql):
         return f"transform_values(multimap_from_entries({entries}), (k, v) -> element_at(v, -1))"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Whoever queries the view needs the right to read the table."""
+        """Create the view with the caller's rights on the table. Raises ConfigError."""
         if place.temporary:
             raise ConfigError("--temporary: Trino has no temporary views; name a schema by --namespace")
         view = self.table(place.catalog, (*(place.namespace or table[:-1]), place.name))

@@ -1,4 +1,4 @@
-"""Views of archived topics in a DuckDB connection, for whoever uses Python.
+"""Views of archived topics in a DuckDB connection.
 
 Example::
 
@@ -8,8 +8,6 @@ Example::
     connection = duckdb.connect()
     register(connection, "archiver.toml", "orders")
     connection.sql("SELECT customer, count(*) FROM orders_flat GROUP BY ALL")
-
-Nothing here imports DuckDB: whoever calls it brings the connection.
 """
 
 from archiver.views.duckdb.catalog import attach

@@ -1,4 +1,4 @@
-"""Attaches the configuration's catalog to a DuckDB connection, with its credentials as secrets."""
+"""Attaches the configuration's catalog to a DuckDB connection."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _TOKENS: Final = "/v1/oauth/tokens"
 
 
 def attach(connection: DuckDBPyConnection, properties: Mapping[str, str], *, name: str = "lake") -> None:
-    """Attach the catalog that the section `[catalog]` describes, unless a database of this name is attached.
+    """Attach the catalog of `[catalog]`, unless a database of this name is attached.
 
-    Its credentials become secrets of the connection. DuckDB's Iceberg extension is loaded, and installed where it is
-    missing, which downloads it.
+    Credentials become secrets of the connection. DuckDB's Iceberg extension is downloaded if it is missing.
     """
     if connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [name]).fetchone():
         return
@@ -45,7 +44,6 @@ def attach(connection: DuckDBPyConnection, properties: Mapping[str, str], *, nam
 
 
 def _access_secret(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Who asks the catalog; None where it asks nobody who they are."""
     if token := properties.get("token"):
         return {"TYPE": "iceberg", "TOKEN": token}
     if "credential" not in properties:
@@ -57,7 +55,6 @@ def _access_secret(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def _storage_secret(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """The keys of the store; None where the catalog gives them for each table."""
     if "s3.access-key-id" not in properties:
         return None
     names = {

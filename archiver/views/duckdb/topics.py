@@ -32,13 +32,12 @@ def register(
     catalog: str = "lake",
     temporary: bool = True,
 ) -> tuple[str, ...]:
-    """Make a view of each topic, or replace it, and return the views' names: `orders_flat`, `orders_latest`, ...
+    """Create or replace a view of each topic, and return the names: `orders_flat`, `orders_latest`, ...
 
-    `config` is the archiver's configuration, or its file. Without topics, every archived topic gets a view. The other
-    arguments mean what the options of `archiver views` mean. The catalog is attached as `catalog` if it isn't yet (see
-    `attach`). Temporary views end with the connection; others stay in the database that is open, and need the catalog
-    attached whenever they are asked. Raises ConfigError, also where two views would have one name, ReplayError for a
-    topic without an archive, and the leaves of TableError.
+    `config` is the configuration or its file. Without topics, all archived topics get a view. The options are as in
+    `archiver views`. Non-temporary views stay in the open database, and need the catalog attached as `catalog` when
+    queried. Raises ConfigError, also if two views would share a name, ReplayError for a topic without an archive, and
+    subclasses of TableError.
     """
     loaded = config if isinstance(config, Config) else load_config(Path(config))
     choice = Choice(wanted=tuple(columns), excluded=tuple(exclude), depth=depth, byte_form=ByteForm(bytes_as))

@@ -1,4 +1,1 @@
-"""The database's migrations: numbered SQL files, which `catalog.registry.postgres` applies in order.
-
-A migration that was released never changes.
-"""
+"""Numbered SQL migrations, applied in order by `catalog.registry.postgres`. Released ones never change."""

@@ -1,4 +1,4 @@
-"""The loops that read and write Avro's binary encoding: `tables` for the compiled writers, then decoder and encoder.
+"""The loops for Avro's binary encoding, by compiled `tables`.
 
-Values are decoded straight into growing Arrow columns, in one pass. What a refused value has appended is taken back.
+Values go straight to growing Arrow columns. A refused value's are taken back.
 """

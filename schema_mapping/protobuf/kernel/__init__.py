@@ -1,6 +1,6 @@
-"""Cython loops that decode Protobuf bytes to Arrow buffers and encode these back.
+"""Cython loops between Protobuf bytes and Arrow buffers, by compiled `tables`.
 
-They interpret the tables of a compiled mapping (`tables`). `decoder` and `encoder` are the entries from Python.
+Python calls `decoder` and `encoder`.
 """
 
 __all__ = ["decoder", "encoder", "tables"]

@@ -18,7 +18,6 @@ from tests.fault.mutants.outcomes import Outcomes
 
 
 def main(arguments: list[str]) -> int:
-    """Try mutants, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.fault.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these, by the names of their patches")
     parser.add_argument("--out", type=Path, default=Path("build/mutants.json"), help="where results are kept")

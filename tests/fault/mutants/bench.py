@@ -1,4 +1,4 @@
-"""Mutants on trial: the tree copied, a patch applied, rounds played and tests run on it, on one stack for all."""
+"""Mutants on trial: a patched copy of the tree, with rounds and tests on one stack."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEFT_OUT: Final = (".git", ".venv", "__pycache__", "*.c", ".*_cache", "build", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a mutant was seen by: rounds and tests played, those of them that were red, and what the first said."""
+    """What noticed a mutant: rounds and tests, the failed ones, and the first message."""
 
     name: str
     hole: str
@@ -35,14 +35,14 @@ class Outcome:
 
 
 class Bench:
-    """Where mutants are tried; `stack` is a folder with three brokers up, for tests too."""
+    """Tries mutants. `stack` is a folder with three brokers up."""
 
     def __init__(self, scratch: Path, stack: Path) -> None:
         self._scratch = scratch
         self._stack = stack
 
     def outcome(self, mutant: Mutant) -> Outcome:
-        """Try one. RuntimeError where the same rounds are red without it, or a trial ends without a verdict."""
+        """Raise RuntimeError if the same rounds fail without the mutant, or there is no verdict."""
         tree = self._copy(mutant.name)
         mutant.apply(tree)
         try:
@@ -66,7 +66,6 @@ class Bench:
         )
 
     def _is_sound(self, kind: str, rounds: int) -> bool:
-        """Whether the tree as it is plays these rounds, and nothing is wrong."""
         return all(one["outcome"] != WRONG for one in self._play(self._sound_tree, kind, rounds))
 
     @cached_property
@@ -79,7 +78,6 @@ class Bench:
         return tree
 
     def _play(self, tree: Path, kind: str, most: int) -> list[dict[str, object]]:
-        """Rounds of a kind, until one is red."""
         out = self._scratch / f"{tree.name} {kind}.json"
         for count in range(1, most + 1):
             options = ["--only", kind, "--faults", str(count), "--out", str(out), "--stack", str(self._stack)]
@@ -92,7 +90,6 @@ class Bench:
         return rounds[:most]
 
     def _test(self, tree: Path, tests: tuple[str, ...]) -> tuple[int, str]:
-        """How many of these tests are red, and what the first says."""
         red, said = 0, ""
         for each in tests:
             done = self._run(tree, "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", each)

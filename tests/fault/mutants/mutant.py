@@ -1,4 +1,4 @@
-"""A mutant: a patch with a few lines before it that say what the hole was, and which rounds and tests must see it."""
+"""A mutant: a patch with lines that name the hole, and the rounds and tests that must notice it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SUFFIX: Final = ".patch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """`hole` in words; `rounds` names kinds of faults, `tests` of tests that pytest takes."""
+    """`rounds` are kinds of faults, `tests` are pytest's."""
 
     patch: Path
     hole: str
@@ -22,22 +22,20 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The patch's name."""
         return self.patch.name.removesuffix(_SUFFIX)
 
     @property
     def needs_servers(self) -> bool:
-        """Whether anything that looks for it does."""
         return bool(self.rounds) or any(each.startswith(("tests/integration/", "tests/chaos/")) for each in self.tests)
 
     def apply(self, tree: Path, *, only_check: bool = False) -> None:
-        """Put the hole back into a tree; CalledProcessError where the code has gone on without the patch."""
+        """Apply the patch. Raises CalledProcessError if it doesn't fit."""
         command = ["git", "apply", "-C1", "--recount", *(["--check"] if only_check else []), str(self.patch)]
         subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True)
 
 
 def read(patch: Path) -> Mutant:
-    """The mutant of a patch; KeyError where it doesn't say what it is."""
+    """Raise KeyError if the patch lacks its header."""
     head = patch.read_text(encoding="utf-8").partition("\n--- ")[0]
     fields = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line)
     return Mutant(
@@ -49,5 +47,4 @@ def read(patch: Path) -> Mutant:
 
 
 def mutants() -> tuple[Mutant, ...]:
-    """All of them, by name."""
     return tuple(map(read, sorted(Path(__file__).parent.glob(f"*{_SUFFIX}"))))

@@ -1,4 +1,4 @@
-"""What came of mutants, as JSON, kept from one run to the next, and as a table for people."""
+"""Outcomes of mutants, as JSON between runs, and as a table."""
 
 from __future__ import annotations
 
@@ -11,19 +11,15 @@ from tests.fault.mutants.bench import Outcome
 
 
 class Outcomes:
-    """The outcomes in a file, by the mutants' names."""
-
     def __init__(self, path: Path, known: dict[str, dict[str, Any]]) -> None:
         self._path = path
         self._known = known
 
     @classmethod
     def open(cls, path: Path) -> Outcomes:
-        """The file's outcomes, or none yet."""
         return cls(path, json.loads(path.read_text(encoding="utf-8")) if path.exists() else {})
 
     def add(self, outcome: Outcome) -> None:
-        """Keep an outcome in place of the mutant's last."""
         known = {name: value for name, value in self._known.items() if name != outcome.name}
         self._known = known | {outcome.name: {name: v for name, v in asdict(outcome).items() if name != "name"}}
         text = json.dumps(dict(sorted(self._known.items())), indent=2, ensure_ascii=False)
@@ -31,16 +27,13 @@ class Outcomes:
         self._path.write_text(f"{text}\n", encoding="utf-8")
 
     def is_seen(self, name: str) -> bool:
-        """Whether anything turned red."""
         return bool(self._known[name]["red_rounds"] or self._known[name]["red_tests"])
 
     def line(self, name: str) -> str:
-        """An outcome in a line."""
         said = self._known[name]["said"]
         return f"{name}: {f'seen: {said}' if self.is_seen(name) else 'NOT SEEN'}"
 
     def table(self) -> str:
-        """A summary in Markdown."""
         lines = ["| hole put back | rounds, red | tests, red | the first said |", "|---|---:|---:|---|"]
         for _, each in sorted(self._known.items()):
             rounds = f"{each['rounds']}, {each['red_rounds']}" if each["rounds"] else "-"

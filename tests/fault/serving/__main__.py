@@ -24,7 +24,6 @@ PARTS = ("slow", "nodes", "rebalances")
 
 
 def played(part: str, stack: Stack, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Play one part."""
     folder.mkdir(parents=True)
     began = time.monotonic()
 
@@ -51,7 +50,6 @@ def played(part: str, stack: Stack, folder: Path, given: argparse.Namespace) -> 
 
 
 def kept(path: Path, part: str, found: dict[str, Any]) -> None:
-    """Put a part's counts into the file, beside those of other parts."""
     path.parent.mkdir(parents=True, exist_ok=True)
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known[part] = found
@@ -59,7 +57,6 @@ def kept(path: Path, part: str, found: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Play, and keep what came of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.fault.serving", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", default=PARTS, help=f"one of {', '.join(PARTS)}")
     parser.add_argument("--minutes", type=float, default=1.0, help="how long each part takes, about")

@@ -1,7 +1,7 @@
-"""A consumer that reads a topic again and again as fast as it can, as a process; each second it notes its count.
+"""A consumer process that reads a topic repeatedly, as fast as it can.
 
-Usage: fast_reader.py OPTIONS, a JSON object with `bootstrap`, `topic`, `ends`, `log`. A line of the log is the time of
-the machine's clock in ns, and how many records were read in all. It ends at once where an offset isn't the next.
+Usage: fast_reader.py OPTIONS, a JSON object with `bootstrap`, `topic`, `ends`, `log`. Each second it logs the time in
+ns and the total of records. It ends if an offset isn't the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ NOTED_EVERY_S = 1.0
 
 
 def read(given: dict[str, Any]) -> None:
-    """Read until it is killed."""
     ends = {int(partition): end for partition, end in given["ends"].items()}
     options = {"bootstrap.servers": given["bootstrap"], "group.id": "fast", "enable.auto.commit": False}
     reading = Consumer({**options, "auto.offset.reset": "error", "log_level": 0})

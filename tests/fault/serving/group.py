@@ -1,4 +1,4 @@
-"""A group of members as processes: they join, leave, are killed and suspended, and are watched by their journals."""
+"""A group of member processes: they join, leave, are killed and suspended, and observed by their journals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAVE_S = 30.0
 
 
 class Group:
-    """Members of one group. What they got is in `folder`."""
+    """Members of one group, with journals in `folder`."""
 
     def __init__(
         self, folder: Path, *, bootstrap: str, name: str, topic: str, protocol: str, per_second: float, partitions: int
@@ -55,9 +55,9 @@ class Group:
             each.wait(LEAVE_S)
 
     def begin_at_zero(self) -> None:
-        """Commit offset 0 everywhere. Then no member asks where the log begins, and goes there too late.
+        """Commit offset 0 everywhere, so that no member looks up the start of the log.
 
-        librdkafka does so with an answer that comes after its partition went and came back: a test shows it.
+        librdkafka may use such an answer after the partition went and came back.
         """
         admin = AdminClient({"bootstrap.servers": self._options["bootstrap"], "log_level": 0})
         places = [TopicPartition(self._options["topic"], each, 0) for each in sorted(self._partitions)]
@@ -67,11 +67,9 @@ class Group:
 
     @property
     def members(self) -> list[str]:
-        """Those that run, suspended or not."""
         return sorted(self._running)
 
     def join(self) -> str:
-        """Start one more."""
         name = f"member-{len(self._journals):04d}"
         log = self._folder / f"{name}.jsonl"
         self._journals[name] = Journal(log)
@@ -81,7 +79,6 @@ class Group:
         return name
 
     def leave(self, name: str) -> None:
-        """Let one leave in order."""
         self._running[name].terminate()
         self._end(name)
 
@@ -98,11 +95,9 @@ class Group:
         self._paused.discard(name)
 
     def drain(self) -> None:
-        """Let all read as fast as they can."""
         (self._folder / "drain").touch()
 
     def view(self) -> Mapping[str, Journal]:
-        """Those that run and aren't suspended."""
         found = {name: self._journals[name] for name in self._running if name not in self._paused}
         for each in found.values():
             each.read_on()
@@ -114,7 +109,7 @@ class Group:
         return self._journals
 
     def is_settled(self) -> bool:
-        """Whether each partition has one member, and each member a partition, where there are enough."""
+        """Whether each partition has one member, and, if there are enough, each member a partition."""
         view = self.view()
         held = [partition for each in view.values() for partition in each.has]
         if len(held) != len(self._partitions) or set(held) != self._partitions:
@@ -122,11 +117,10 @@ class Group:
         return len(view) > len(held) or all(each.has for each in view.values())
 
     def shares(self) -> dict[str, list[int]]:
-        """The partitions of those that run and aren't suspended."""
         return {name: sorted(each.has) for name, each in self.view().items()}
 
     def settles(self, seconds: float) -> float | None:
-        """Wait until it is settled; how long that took, None where it never was."""
+        """Return the seconds until it is settled, or None."""
         began = time.monotonic()
         while not self.is_settled():
             if time.monotonic() - began > seconds:
@@ -135,7 +129,7 @@ class Group:
         return time.monotonic() - began
 
     def gets_records(self, ends: Mapping[int, int], seconds: float) -> list[str]:
-        """Wait until each member got a record since now, as long as there are any for it. Those that didn't."""
+        """Wait until each member got a record, and return members without."""
         since, until = time.monotonic_ns(), time.monotonic() + seconds
         while True:
             reached = self.reached()
@@ -149,7 +143,6 @@ class Group:
             time.sleep(LOOK_S)
 
     def reached(self) -> dict[int, int]:
-        """The highest offset of each partition that anybody got."""
         found: dict[int, int] = {}
         for journal in self.all_journals().values():
             for partition, offset in journal.reached.items():
@@ -158,11 +151,9 @@ class Group:
 
     @property
     def total(self) -> int:
-        """How many records the group has behind it."""
         return sum(at + 1 for at in self.reached().values())
 
     def has_reached(self, ends: Mapping[int, int], seconds: float) -> bool:
-        """Wait until the last record of each partition was got."""
         until = time.monotonic() + seconds
         while {each: at + 1 for each, at in self.reached().items()} != ends:
             if time.monotonic() > until:
@@ -171,7 +162,6 @@ class Group:
         return True
 
     def judged(self, ends: Mapping[int, int]) -> Verdict:
-        """Let all leave, and judge what was got."""
         for each in self._running:
             self._signal(each, signal.SIGCONT)
             self._running[each].terminate()

@@ -1,4 +1,4 @@
-"""What a member noted, read as it grows, and what the member has at the moment."""
+"""A member's journal, and the member's state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def lines_of(path: Path) -> Iterator[list[Any]]:
-    """The lines of a journal; one that a kill cut short isn't one."""
+    """Yield whole lines of a journal."""
     if path.exists():
         for line in path.read_bytes().split(b"\n")[:-1]:
             yield json.loads(line)
@@ -18,8 +18,6 @@ def lines_of(path: Path) -> Iterator[list[Any]]:
 
 @dataclass(slots=True)
 class Journal:
-    """A journal and where its reader is."""
-
     path: Path
     has: set[int] = field(default_factory=set)
     """The partitions that the member takes for its own."""
@@ -34,7 +32,6 @@ class Journal:
     _read: int = 0
 
     def read_on(self) -> None:
-        """Read what was written since."""
         if not self.path.exists():
             return
         with self.path.open("rb") as file:

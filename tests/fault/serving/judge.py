@@ -1,7 +1,6 @@
-"""What a group's members got, held against what was archived: nothing lost, and nothing twice but what may be.
+"""Judges members' journals: nothing lost, and nothing repeated except uncommitted records.
 
-At least once means: who takes a partition over begins where the group had last committed. It may get again what another
-got and hadn't committed yet, and nothing else.
+A new owner begins at the last commit.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit that was acknowledged, with when it was sent and when its member heard."""
-
     sent: int
     heard: int
     offset: int
@@ -30,8 +27,6 @@ class Commit:
 
 @dataclass(slots=True)
 class Verdict:
-    """Counts over a group, and what was wrong."""
-
     records: int = 0
     delivered: int = 0
     again: int = 0
@@ -45,7 +40,6 @@ class Verdict:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "records": self.records,
             "delivered": self.delivered,
@@ -59,23 +53,21 @@ class Verdict:
 
 
 class _Commits:
-    """All commits of a partition."""
-
     def __init__(self, acknowledged: Iterable[Commit], sent: Iterable[tuple[int, int]]) -> None:
         self._acknowledged = _Highest((each.heard, each.offset) for each in acknowledged)
         self._sent = _Highest(sent)
 
     def least(self, at: int) -> int:
-        """Where a group is at least, by what was acknowledged before."""
+        """Return the group's lowest possible offset, by acknowledged commits."""
         return self._acknowledged.before(at)
 
     def most(self, at: int) -> int:
-        """Where it is at most, by what was sent before."""
+        """Return the group's highest possible offset, by sent commits."""
         return self._sent.before(at)
 
 
 class _Highest:
-    """The highest of the offsets that were told before a time; 0 if there is none."""
+    """The highest offset noted before a time, or 0."""
 
     def __init__(self, told: Iterable[tuple[int, int]]) -> None:
         self._times, self._highest = [], [0]
@@ -88,7 +80,7 @@ class _Highest:
 
 
 def judge(journals: Sequence[Path], ends: Mapping[int, int]) -> Verdict:
-    """Judge what the members with these journals got of a topic with so many records in each partition."""
+    """Judge the journals. `ends` are the numbers of records by partition."""
     notes = {path.name: list(lines_of(path)) for path in journals}
     verdict = Verdict(records=sum(ends.values()))
     commits = _commits(notes, verdict)
@@ -136,7 +128,7 @@ def _went_back(partition: int, acknowledged: Iterable[tuple[str, Commit]], known
 
 
 def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], verdict: Verdict) -> None:
-    """Each partition goes on without a gap or a repeat while a member has it, and begins where the group was."""
+    """Check that partitions continue without gap or repeat, and begin at the group's offset."""
     since: dict[int, int] = {}
     following: dict[int, int] = {}
     none = _Commits([], [])
@@ -174,7 +166,6 @@ def _began(partition: int, first: int, known: _Commits, since: int, at: int) -> 
 
 
 def _cover(notes: Mapping[str, list[list[Any]]], ends: Mapping[int, int], verdict: Verdict) -> None:
-    """Every record was got, and none that isn't there."""
     ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for lines in notes.values():
         for line in lines:

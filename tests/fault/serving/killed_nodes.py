@@ -1,4 +1,4 @@
-"""Nodes of a cluster are killed under load, one after the other: groups go on, and the archive grows meanwhile."""
+"""Nodes are killed under load, one after another, while the archive grows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ PER_SECOND = 100.0
 GROWN_EVERY_S = 15.0
 GROWN_BY = 1_200
 AWAY_S = 8.0
-"""Longer than the others wait before they give a node up."""
+"""Longer than the other nodes wait before they give a node up."""
 ASKED_S = 4.0
 """How long a group's coordinator is looked for. While one is being given up there is none."""
 PATIENCE_S = 60.0
 
 
 class Killing:
-    """Kills a node every so many seconds. It is back at once, or after the others have given it up, in turns."""
+    """Kills a node every few seconds. It returns at once or after its session, in turns."""
 
     def __init__(self, nodes: Nodes, groups: list[Group], noise: Random) -> None:
         self._nodes, self._groups, self._noise = nodes, groups, noise
@@ -42,7 +42,6 @@ class Killing:
         self.ended_by_themselves = 0
 
     def strike(self) -> None:
-        """Kill one; each second time a group's coordinator."""
         index = self._noise.randrange(NODES)
         if self.kills % 2 == 0:
             coordinator = self._coordinator()
@@ -70,8 +69,6 @@ class Killing:
 
 
 class Growing:
-    """Archives more every few seconds, while a block runs."""
-
     def __init__(self, scene: Scene) -> None:
         self.count = 0
         self._scene = scene
@@ -99,7 +96,7 @@ class Growing:
 
 
 def not_settled(groups: list[Group], when: str) -> list[str]:
-    """Wait until each group has shared its partitions; the troubles of those that never did."""
+    """Wait for the groups, and return troubles of unsettled ones."""
     return [
         f"{each.name}: partitions weren't shared {when}: {each.shares()}"
         for each in groups
@@ -110,7 +107,7 @@ def not_settled(groups: list[Group], when: str) -> list[str]:
 def killed_nodes(
     stack: Stack, folder: Path, *, minutes: float, every: float, seed: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Kill a node every so many seconds for so long; then let the groups read on to the end, and judge."""
+    """Kill nodes for `minutes`, let the groups finish, and judge."""
     records = int(PER_SECOND * MEMBERS * 60 * minutes)
     scene = Scene(stack, partitions=PARTITIONS, records=records, size=RECORD_BYTES, serve={"refresh": "500ms"})
     wrong: list[str] = []

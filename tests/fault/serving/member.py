@@ -1,10 +1,9 @@
-"""A member of a group, as a process that may be killed or suspended: it notes what it got before it commits that.
+"""A member process that may be killed or suspended: it notes records before it commits them.
 
 Usage: member.py OPTIONS, a JSON object with `bootstrap`, `group`, `topic`, `protocol`, `per_second`, `log`, `drain`.
-Once there is a file `drain` it reads as fast as it can; SIGTERM lets it leave its group. Each line of the log is a list
-in JSON: what happened, the time of the machine's clock in ns, and more. `assigned`, `revoked` and `lost` have
-partitions, `got` a partition with the first and the last of offsets that follow each other, `committing`, `committed`
-and `refused` the offsets of partitions.
+Once the file `drain` exists it reads at full speed; SIGTERM makes it leave. Lines of the log are JSON lists: event,
+time in ns, and partitions (`assigned`, `revoked`, `lost`), a partition with first and last offset (`got`), or offsets
+(`committing`, `committed`, `refused`).
 """
 
 from __future__ import annotations
@@ -30,12 +29,10 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "consumer, range": {"group.protocol": "consumer", "group.remote.assignor": "range"},
 }
 SESSION_MS = 3_000
-"""How long members of classic groups may be silent. Those of the other protocol are told by the server."""
+"""How long members of classic groups may be silent. In the other protocol the server decides."""
 
 
 class Member:
-    """Reads, notes and commits."""
-
     def __init__(self, given: dict[str, Any]) -> None:
         self._topic = given["topic"]
         self._burst = max(1, int(given["per_second"] / BURSTS_PER_SECOND))
@@ -64,7 +61,6 @@ class Member:
         signal.signal(signal.SIGTERM, self._end)
 
     def run(self) -> None:
-        """Read until it is asked to leave."""
         self._consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         self._note("began")
         while not self._is_over:
@@ -116,7 +112,6 @@ class Member:
             self._note("refused", {each: at for each, at in following.items() if each not in done}, ",".join(names))
 
     def _flush(self) -> dict[int, int]:
-        """Note what was got; where each partition goes on."""
         following = {}
         for partition, ranges in self._got.items():
             for first, last in ranges:

@@ -1,4 +1,4 @@
-"""Groups whose members join, leave, die and are suspended, a round each: all is read, and nobody gets stuck."""
+"""Groups whose members join, leave, die and are suspended in rounds: all is read, and no member gets stuck."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.servers.stack import Stack, unique
 PARTITIONS = 24
 RECORD_BYTES = 60
 SERVE = {"refresh": "1s", "group_heartbeat": "1s", "group_session": "4s"}
-"""librdkafka waits for the answer to a heartbeat no longer than for the next one, and then connects anew."""
+"""librdkafka waits for the answer to a heartbeat no longer than for the next one, and then reconnects."""
 SECONDS_A_ROUND = 5.0
 LONG_PAUSE_S = 5.0
 """Longer than any session."""
@@ -31,18 +31,15 @@ FEWEST_OF_ALL = 0.8
 
 @dataclass(slots=True)
 class Course:
-    """What came of the rounds of one group."""
-
     protocol: str
     rounds: Counter[str] = field(default_factory=Counter)
     settled: list[float] = field(default_factory=list)
-    """Seconds until all had partitions and got records, where that was waited for."""
+    """Seconds until all had partitions and got records, if that was waited for."""
     wrong: list[str] = field(default_factory=list)
     verdict: dict[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "protocol": self.protocol,
             "rounds": dict(sorted(self.rounds.items())),
@@ -57,8 +54,6 @@ class Course:
 
 
 class _Rounds:
-    """Plays the rounds of one group."""
-
     def __init__(self, group: Group, scene: Scene, course: Course, members: int, noise: Random) -> None:
         self._group, self._scene, self._course = group, scene, course
         self._members, self._noise = members, noise
@@ -129,7 +124,7 @@ def rebalances(
     seed: int,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Play so many rounds, as far as there is time, with so many groups at once; each takes fifty or fewer."""
+    """Play rounds on `groups` groups at once; each takes at most fifty."""
     a_group = min(50, max(1, rounds // groups))
     per_second = 50.0
     records = max(4_800, int(per_second * members * a_group * SECONDS_A_ROUND))
@@ -161,7 +156,6 @@ def rebalances(
 
 
 def summary(courses: list[Course], *, members: int, seconds: float) -> dict[str, Any]:
-    """Sums over all groups."""
     told = [each.summary for each in courses]
     settled = [one for each in courses for one in each.settled]
     changes = sum((each.rounds for each in courses), Counter())

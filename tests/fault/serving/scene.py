@@ -1,4 +1,4 @@
-"""A topic of numbered records, archived, which may grow while it is served."""
+"""An archived topic of numbered records, which may grow while it is served."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ MILLION = 1_000_000
 
 
 class Scene:
-    """A topic whose record at each offset says where it is. `ends` has the number of records of each partition."""
-
     def __init__(
         self, stack: Stack, *, partitions: int, records: int, size: int, serve: Mapping[str, Any], seed: int = 1
     ) -> None:
@@ -28,7 +26,6 @@ class Scene:
         self.grow(records)
 
     def grow(self, records: int) -> None:
-        """Produce and archive more, the same number into each partition."""
         partitions = len(self.ends)
         messages = (
             {"value": self._value(each, offset), "partition": each}

@@ -1,7 +1,6 @@
-"""Slow consumers and idle connections for minutes: the server's memory stays flat, and fast consumers are unharmed.
+"""Slow consumers and idle connections: the server's memory stays flat, and fast consumers keep their pace.
 
-Clients and server share the cores, so slow clients take something from fast ones whoever serves them. The same is
-played at the broker itself to see how much.
+Slow clients take processor time from fast ones, so the same is played at the broker for comparison.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SERVE = {
 }
 FAST = 2
 POLLED_SLOWLY = 0.25
-"""The share of slow consumers that are librdkafka's, and take a record a second. The others take bytes slowly."""
+"""The share of librdkafka's among slow consumers: a record a second each. The rest take bytes slowly."""
 BYTES_PER_SECOND = 32 << 10
 ALONE_S = 20.0
 BROKER_MINUTES = 3.0
@@ -53,8 +52,6 @@ SAMPLED_EVERY_S = 0.5
 
 
 class Memory:
-    """The resident bytes of a process, sampled."""
-
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
         self.samples: list[tuple[float, int]] = []
@@ -78,8 +75,6 @@ class Memory:
 
 
 class Pollers:
-    """Consumers of librdkafka that take a record a second each."""
-
     def __init__(self, address: str, topic: str, ends: Mapping[int, int], count: int) -> None:
         self._topic, self._ends = topic, ends
         options = {"bootstrap.servers": address, "group.id": "slow", "enable.auto.commit": False, "log_level": 0}
@@ -124,7 +119,7 @@ class Pollers:
 
 @contextmanager
 def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
-    """Processes that read as fast as they can, each a part of the partitions; their logs."""
+    """Yield the logs of processes that read as fast as they can, each a part of the partitions."""
     program = Path(__file__).with_name("fast_reader.py")
     logs, running = [], []
     try:
@@ -144,7 +139,7 @@ def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Pa
 
 
 def rate(logs: list[Path], first: float, last: float) -> float:
-    """Records a second that all readers together read between two times."""
+    """Return all readers' records per second between two times."""
     sums = 0.0
     for each in logs:
         notes = [tuple(map(int, line.split())) for line in each.read_text().splitlines() if line.count(" ") == 1]
@@ -156,7 +151,7 @@ def rate(logs: list[Path], first: float, last: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What came of fast consumers alone, beside slow ones, and alone again. Times are the machine's clock."""
+    """Fast consumers alone, beside slow ones, and alone again."""
 
     before: float
     began: float
@@ -170,12 +165,10 @@ class Played:
 
     @property
     def share(self) -> float:
-        """How much of their pace fast consumers kept."""
         return self.beside / statistics.mean((self.alone, self.after))
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Rates and counts."""
         return {
             "slow_bytes_taken": self.readers.taken_bytes,
             "slow_answers": self.readers.answers,
@@ -189,7 +182,7 @@ class Played:
         }
 
     def wrong(self, idle: int) -> list[str]:
-        """What slow consumers found wrong, and connections that were lost."""
+        """Return slow consumers' findings, and lost connections."""
         lost = [f"{idle - self.alive} of {idle} idle connections were gone"] if self.alive != idle else []
         return [*self.readers.wrong, *self.pollers.wrong, *lost]
 
@@ -205,7 +198,7 @@ def played(
     say: Callable[[str], None],
     may_be_cut: bool = False,
 ) -> Played:
-    """Fast consumers alone, then beside so many slow ones and idle connections for so long, then alone again."""
+    """Play fast consumers alone, beside slow ones for `minutes`, and alone again."""
     polled = round(slow * POLLED_SLOWLY)
     folder.mkdir(exist_ok=True)
     with fast_readers(bootstrap, scene, folder) as logs:
@@ -253,7 +246,7 @@ def played(
 def slow_consumers(
     stack: Stack, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Play it at the server, and for a shorter time at the broker itself, whose clients share the same cores."""
+    """Play at the server, and more briefly at the broker."""
     scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=SERVE)
     with Nodes(scene.config, 1, log=folder / "server.log") as nodes, Memory(nodes.pid(0)) as memory:
         ours = played(nodes.bootstrap, scene, folder / "ours", minutes=minutes, slow=slow, idle=idle, say=say)

@@ -1,7 +1,4 @@
-"""Consumers that take their bytes slowly, and connections that ask for nothing, as many as there may be.
-
-They read and check what they get, but nothing of it is worth a client library's own memory: a task each.
-"""
+"""Consumers that read slowly, and idle connections, as tasks of one process."""
 
 from __future__ import annotations
 
@@ -27,10 +24,9 @@ SECONDS = 30.0
 
 
 class SlowReaders:
-    """So many consumers at so many bytes a second, and so many idle connections, while a block runs.
+    """Slow consumers and idle connections while a block runs.
 
-    With `may_be_cut` the last batch of an answer need not be whole if others are before it: a broker sends bytes of its
-    log up to the limit that was asked for.
+    With `may_be_cut` the last batch may be truncated: brokers send bytes up to the limit.
     """
 
     def __init__(
@@ -66,7 +62,6 @@ class SlowReaders:
         self._thread.join(60)
 
     def alive(self) -> int:
-        """How many of the idle connections are answered still."""
         return asyncio.run_coroutine_threadsafe(self._asked_again(), self._loop).result(120)
 
     async def _run(self) -> None:
@@ -102,7 +97,6 @@ class SlowReaders:
         return count
 
     async def _read(self, number: int) -> None:
-        """Read a partition, from a place of its own, to the end and again from the beginning."""
         partition = sorted(self._ends)[number % len(self._ends)]
         offset = self._ends[partition] * number // self._slow
         try:
@@ -147,7 +141,7 @@ class SlowReaders:
         return bytes(found.records or b"")
 
     def _checked(self, records: bytes, partition: int, offset: int) -> int:
-        """The offset after whole batches, which have to follow each other."""
+        """Return the offset after whole batches, which must be adjacent."""
         at = 0
         while at < len(records):
             if self._may_be_cut and at and at + _length(records, at) > len(records):
@@ -163,7 +157,6 @@ class SlowReaders:
 
 
 def _length(records: bytes, at: int) -> int:
-    """How long the batch that begins at a place is. A beginning too short to say so is taken for a longer batch."""
     if at + 12 > len(records):
         return len(records)
     (length,) = struct.unpack_from(">i", records, at + 8)
@@ -173,7 +166,6 @@ def _length(records: bytes, at: int) -> int:
 async def _answered(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: Any, *, pace: float = 0.0
 ) -> bytes:
-    """Ask, and take the answer in pieces, with a pause after each."""
     frame = framed(asked, 1)
     writer.write(struct.pack(">i", len(frame)) + frame)
     await writer.drain()

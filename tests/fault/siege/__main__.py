@@ -43,8 +43,6 @@ HERE, ELSEWHERE = "group's server", "idle server"
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A line of a member's log."""
-
     at: float
     count: int
     missing: int
@@ -52,14 +50,11 @@ class Noted:
 
     @classmethod
     def parse(cls, line: str) -> Noted:
-        """Parse a line of the log."""
         at, *counts = map(int, line.split())
         return cls(at / 1e9, *counts)
 
 
 class Probe:
-    """A client that requests metadata again and again, and notes how long each answer took."""
-
     def __init__(self, port: int, topic: str) -> None:
         self._port, self._topic = port, topic
         self.waits: list[tuple[float, float]] = []
@@ -84,7 +79,6 @@ class Probe:
 
 
 def pace(logs: Mapping[Path, list[Noted]], phases: list[tuple[str, float, float]], phase: str) -> float:
-    """The records that the group read in a second of such phases."""
     records = seconds = 0.0
     for name, first, last in phases:
         if name != phase:
@@ -99,7 +93,7 @@ def pace(logs: Mapping[Path, list[Noted]], phases: list[tuple[str, float, float]
 
 @contextmanager
 def members(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
-    """The group's processes; their logs."""
+    """Yield the logs of the group's processes."""
     logs, running = [], []
     try:
         for number in range(MEMBERS):
@@ -120,7 +114,6 @@ def members(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
 
 @contextmanager
 def attacked(port: int, kinds: Path, connections: int, seed: int) -> Iterator[Counter[str]]:
-    """Attack a server while the block runs; afterwards, what was sent."""
     command = [sys.executable, "-m", "tests.fault.siege.attackers", str(port), str(kinds), str(connections), str(seed)]
     sent: Counter[str] = Counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -134,7 +127,7 @@ def attacked(port: int, kinds: Path, connections: int, seed: int) -> Iterator[Co
 def siege(
     stack: Stack, folder: Path, *, minutes: float, connections: int, seed: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Play phases in turns for this long; what came of them."""
+    """Play phases in turns for `minutes`."""
     serve = {"cluster_id": "siege", "refresh": "1s"}
     scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=serve)
     idle = stack.config({scene.topic: {}}, serve=serve | {"cluster_id": "idle"})
@@ -169,7 +162,6 @@ def siege(
 def judged(
     noted: Mapping[Path, list[Noted]], phases: list[tuple[str, float, float]], probe: Probe, memory: Memory
 ) -> dict[str, Any]:
-    """The numbers of a siege, and how many of them are wrong."""
     paces = {name: pace(noted, phases, name) for name in (HERE, ELSEWHERE)}
     ratio = paces[HERE] / paces[ELSEWHERE]
     lasts = [log[-1] for log in noted.values()]
@@ -197,7 +189,6 @@ def judged(
 
 
 def _waits(probe: Probe, phases: list[tuple[str, float, float]], phase: str) -> dict[str, float]:
-    """How long answers took in such phases."""
     seconds = sorted(
         wait for at, wait in probe.waits for name, first, last in phases if name == phase and first <= at <= last
     )
@@ -205,7 +196,6 @@ def _waits(probe: Probe, phases: list[tuple[str, float, float]], phase: str) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Lay siege, and keep what came of it."""
     parser = argparse.ArgumentParser(prog="python -m tests.fault.siege", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long the siege takes, about")
     parser.add_argument("--connections", type=int, default=50, help="hostile connections")

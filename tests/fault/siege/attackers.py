@@ -1,8 +1,8 @@
-"""The hostile clients of a siege, in one process, which takes one core at most.
+"""A siege's hostile clients, in one process.
 
 Usage: `python -m tests.fault.siege.attackers PORT ATTACKS CONNECTIONS SEED`, with a file of pickled attacks. It prints
-"attacking" when it begins. Each connection changes its attack every few seconds. When standard input ends, the program
-prints what was sent, as JSON, and ends.
+"attacking" at the start. Connections change attacks every few seconds. When standard input ends, it prints what was
+sent as JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ ADDRESS = "127.0.0.2"
 
 
 def main() -> None:
-    """Attack until standard input ends."""
     port, path, connections, seed = sys.argv[1:]
     kinds: Mapping[str, Attack] = pickle.loads(Path(path).read_bytes())
     sent: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The attacks of a siege, as bytes: what hostile clients send, and in which portions."""
+"""The attacks of a siege, as bytes and portions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ PARTITIONS = 50_000
 
 
 def frames(*messages: Any) -> bytes:
-    """The bytes of requests, one after the other."""
     encoded = (framed(message, number) for number, message in enumerate(messages))
     return b"".join(struct.pack(">i", len(frame)) + frame for frame in encoded)
 
 
 def attacks(topic: str) -> Mapping[str, Attack]:
-    """Return the attacks by name, on a server that has this topic."""
     names = tuple(f"a-name-{number}" for number in range(NAMES))
     metadata = request(3, 9, name=topic, allow_auto_topic_creation=False)
     return {
@@ -46,7 +44,7 @@ def attacks(topic: str) -> Mapping[str, Attack]:
 
 
 def rounds(names: Sequence[str], connections: int, seed: int) -> Iterator[list[str]]:
-    """Draw an attack for each connection, for one round after the other. Each attack occurs in each round."""
+    """Draw an attack per connection for each round. Each attack occurs in each round."""
     drawn = random.Random(seed)
     while True:
         chosen = [names[number % len(names)] for number in range(connections)]

@@ -1,8 +1,7 @@
-"""A member of a consumer group that reads its partitions again and again, as a process.
+"""A group member process that reads its partitions repeatedly.
 
-Usage: member.py OPTIONS, a JSON object with `bootstrap`, `topic`, `group`, `ends`, `log`. Each second a line of
-the log has the machine's clock in ns, the records read, missing and repeated. At the end of a partition
-the member commits it and begins it again.
+Usage: member.py OPTIONS, a JSON object with `bootstrap`, `topic`, `group`, `ends`, `log`. Each second it logs the time
+in ns and the records read, missing and repeated. At the end of a partition it commits and begins again.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ NOTED_EVERY_S = 1.0
 
 @dataclass(slots=True)
 class Positions:
-    """The next offset of each partition, and how the records that came differ from that."""
-
     ends: dict[int, int]
     following: dict[int, int] = field(default_factory=dict)
     count: int = 0
@@ -30,7 +27,7 @@ class Positions:
     repeated: int = 0
 
     def take(self, partition: int, offset: int) -> bool:
-        """Count a record. True if it is the last one of its partition, which begins again."""
+        """Count a record. True for the last one of its partition, which begins again."""
         self.count += 1
         expected = self.following.get(partition, offset)
         self.missing += max(0, offset - expected)
@@ -40,12 +37,10 @@ class Positions:
         return is_last
 
     def assign(self, offsets: Iterable[tuple[int, int]]) -> None:
-        """Begin at these offsets."""
         self.following = dict(offsets)
 
 
 def read(given: dict[str, Any]) -> None:
-    """Read until standard input ends."""
     from confluent_kafka import Consumer, TopicPartition
 
     topic = given["topic"]

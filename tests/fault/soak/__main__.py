@@ -15,7 +15,6 @@ from tests.support.kafka.brokers import Brokers
 
 
 def main(arguments: list[str]) -> int:
-    """Play, and print the summary."""
     parser = argparse.ArgumentParser(prog="python -m tests.fault.soak", description=__doc__)
     parser.add_argument("--faults", type=int, help="rounds in all, those that are kept included (default: 200)")
     parser.add_argument("--seed", type=int, default=1, help="which rounds these are")

@@ -1,7 +1,6 @@
-"""The judge of records: what is in one reading against another and against what producers were told.
+"""The judge of records: compares readings with each other and with acknowledgements.
 
-In the style of Jepsen's workload for Kafka: lost, doubled, reordered, aborted, phantom and changed records each have a
-name. Pure: it knows neither servers nor us.
+As in Jepsen's workload for Kafka: lost, doubled, reordered, aborted, phantom and changed records. Pure.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ _SHOWN = 5
 
 
 class Defect(StrEnum):
-    """What can be wrong with an archive."""
-
     LOST = "lost"
     """Kafka has it, the archive hasn't."""
     DOUBLED = "doubled"
@@ -33,11 +30,11 @@ class Defect(StrEnum):
     CHANGED = "changed"
     """It isn't what Kafka has at that offset."""
     ACKNOWLEDGED_LOST = "acknowledged lost"
-    """A producer was told that it is stored, and it isn't there, or is another."""
+    """An acknowledged record is missing or different."""
     DIGEST = "digest"
-    """A recorded digest isn't that of Kafka's records."""
+    """A recorded digest differs from the digest of Kafka's records."""
     OFFSETS = "offsets"
-    """Progress in the table, its snapshots or the registry isn't one chain that ends where Kafka does."""
+    """Progress in the table, its snapshots or the registry isn't one chain up to Kafka's end."""
     FILES = "files"
     """A file is missing, referred to twice, or known to only one of table and registry."""
     BOOKS = "books"
@@ -47,13 +44,11 @@ class Defect(StrEnum):
     UNTOLD = "untold"
     """Something is missing, and errors, status or exit code don't say so."""
     OUTCOME = "outcome"
-    """A job did not stop, or stopped, where it should have done otherwise."""
+    """A job wrongly stopped, or wrongly didn't."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """A defect, and where."""
-
     defect: Defect
     where: str
     text: str
@@ -63,7 +58,7 @@ class Anomaly:
 
 
 def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
-    """What is wrong with `found`, as it came, where Kafka gives `expected` of these ranges."""
+    """Return the differences of `found`, as read, from Kafka's `expected`."""
     wanted = {(record.partition, record.offset): record for record in expected}
     had = Counter((record.partition, record.offset) for record in found)
     strange = [place for place in had if place not in wanted]
@@ -89,7 +84,7 @@ def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger:
 
 
 def hold_against_ledger(where: str, found: Iterable[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
-    """What producers were promised and `found`, everything there is from the beginning, doesn't hold."""
+    """Return what producers were promised and `found` lacks."""
     there = {(topic, record.partition, record.offset): (record.key, record.value) for record in found}
     broken = [
         place for place, payload in ledger.acknowledged.items() if place[0] == topic and there.get(place) != payload

@@ -1,4 +1,4 @@
-"""A round as it goes: what its jobs said, which faults struck, what was verified, and what is wrong."""
+"""A round in progress: jobs' outcomes, faults, verdicts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ HEALING_RUNS = 2
 
 
 class Course:
-    """Where a round's results gather."""
-
     def __init__(self, scene: Scene, brokers: Brokers | None, noise: Random) -> None:
         self.scene = scene
         self.noise = noise
@@ -38,35 +36,29 @@ class Course:
 
     @property
     def brokers(self) -> Brokers:
-        """Brokers that may be ended."""
         assert self._brokers is not None, "this fault needs servers of its own"
         return self._brokers
 
     @property
     def servers(self) -> Servers:
-        """All servers that may be ended."""
         return self.brokers.servers
 
     def part(self, server: faults.Server) -> str:
-        """The part of the stack that a fault befalls: of Kafka, the leader of the first topic's first partition."""
+        """Return the affected part; of Kafka the leader of the first topic's first partition."""
         return f"kafka-{self.brokers.leader(self.scene.first.topic)}" if server == "kafka" else server
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The scene's."""
         return tuple(each.topic for each in self.scene.subjects)
 
     def job(self, **options: Any) -> Job:
-        """A job that reaches catalog and store by the proxies."""
         return Job(config=self.scene.config, **options)
 
     def run(self, **options: Any) -> Ending:
-        """Run a job to its end."""
         with running(self.job(**options), self.scene.folder) as job:
             return self.end(job)
 
     def end(self, job: Running) -> Ending:
-        """Wait for a job's end and note it."""
         ending = job.ending(JOB_SECONDS)
         self.jobs.append(ending.said)
         if ending.unforeseen:
@@ -74,7 +66,7 @@ class Course:
         return ending
 
     def heal(self) -> None:
-        """Archive all there is, now that nothing is in the way."""
+        """Archive everything, without faults."""
         for _ in range(HEALING_RUNS):
             ending = self.run()
             if ending.succeeded:
@@ -82,9 +74,9 @@ class Course:
         self.blame("a job fails though nothing is wrong any more", ending)
 
     def stopped(self, ending: Ending, kind: str, *places: tuple[str, int | None]) -> None:
-        """A job must have stopped these topics (partition None) or partitions, and nothing else, and said why.
+        """Check that a job stopped exactly these topics (partition None) or partitions, with a reason.
 
-        What isn't over with the run is to be told by `status`, too.
+        If it lasts, `status` must report it too.
         """
         said = sorted((each.kind, each.topic, str(each.partition)) for each in ending.failures)
         if said != sorted((kind, topic, str(partition)) for topic, partition in places):
@@ -94,7 +86,7 @@ class Course:
                 self.told(topic, ending)
 
     def told(self, topic: str, ending: Ending) -> None:
-        """Something is missing or stops a topic: the job's exit code and `status` must say so."""
+        """Check that exit code and `status` report the trouble."""
         silent = [] if ending.exit_code == 1 else [f"exit code {ending.exit_code}"]
         if not problems(self.scene.direct, topic):
             silent.append("status")
@@ -104,37 +96,31 @@ class Course:
 
     @property
     def every_topic(self) -> tuple[tuple[str, None], ...]:
-        """All topics, each as a whole."""
         return tuple((each.topic, None) for each in self.scene.subjects)
 
     def produce(self, records: int) -> None:
-        """About so many records for each topic."""
         for each in self.scene.subjects:
             each.workload.produce(self.noise, each.partitions, records)
 
     def blame(self, text: str, ending: Ending | None = None) -> None:
-        """A job did otherwise than it had to."""
         said = (
             f"; it said {[str(each) for each in ending.failures]} {ending.said}: {ending.log[-1500:]}" if ending else ""
         )
         self.anomalies.append(Anomaly(defect=Defect.OUTCOME, where="job", text=text + said))
 
     def strike(self, fault: Fault, *, struck: bool = True) -> None:
-        """Note whether a fault befell anything."""
         self._struck[id(fault)] = struck or self._struck.get(id(fault), False)
 
     def verified(self, verdict: Verdict) -> None:
-        """Take a verdict on new records."""
         self.records += verdict.records
         self.digest = (self.digest + int(verdict.digest, 16)) % 2**128
         self.found(verdict)
 
     def found(self, verdict: Verdict) -> None:
-        """Take what a verdict found wrong."""
         self.anomalies += verdict.anomalies
 
     def found_midway(self, verdict: Verdict) -> None:
-        """The same of what is archived so far: records that are missing there are to be told."""
+        """Take a verdict on the archive in the middle of a round; missing records must be reported."""
         self.found(verdict)
         lost = [anomaly for anomaly in verdict.anomalies if anomaly.defect is Defect.LOST]
         for each in self.scene.subjects:
@@ -143,5 +129,4 @@ class Course:
                 self.anomalies.append(Anomaly(defect=Defect.UNTOLD, where="status", text=text))
 
     def struck_of(self, dealt: tuple[Fault, ...]) -> tuple[dict[str, Any], ...]:
-        """The faults as they are written down."""
         return tuple(described(fault) | {"struck": self._struck.get(id(fault), False)} for fault in dealt)

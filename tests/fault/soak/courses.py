@@ -1,4 +1,4 @@
-"""Rounds with a course of their own: what is lost for good, and must be named, and what has to be brought back."""
+"""Rounds with a special course: losses that must be named, and repairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOPIC_SECONDS = 20.0
 
 
 def catalog_away(course: Course, fault: faults.CatalogAway) -> None:
-    """Runs without the catalog stage what they archive; afterwards `reconcile` commits it, without Kafka."""
+    """Without the catalog runs only stage; `reconcile` commits later, without Kafka."""
     catalog = course.scene.ground.catalog
     catalog.away = True
     for _ in range(fault.runs):
@@ -36,7 +36,7 @@ def catalog_away(course: Course, fault: faults.CatalogAway) -> None:
 
 
 def registry_lost(course: Course, fault: faults.RegistryLost) -> None:
-    """A job is killed, and the database gone: archiving refuses, `registry rebuild` brings back what it needs."""
+    """Kill a job and lose the database: archiving refuses until `registry rebuild`."""
     course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
     course.scene.lose_registry()
     course.stopped(course.run(), "RegistryBehind", *course.every_topic)
@@ -51,7 +51,7 @@ def registry_lost(course: Course, fault: faults.RegistryLost) -> None:
 
 
 def registry_split(course: Course, fault: faults.RegistrySplit) -> None:
-    """Two archivers with a registry each: what the one is about to do, the other has done; the table alone decides."""
+    """Two archivers with separate registries: only the table decides."""
     scene = course.scene
     with running(course.job(fault=f"{fault.point}:stop@1"), scene.folder) as job:
         if job.stops(STEP_SECONDS):
@@ -66,7 +66,7 @@ def registry_split(course: Course, fault: faults.RegistrySplit) -> None:
 
 
 def others_expire(course: Course, fault: faults.OthersExpire) -> None:
-    """Which commit brought what was staged can't be read from the table's history any more."""
+    """The table's history no longer shows which commit brought the staged ranges."""
     course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
     for each in course.scene.subjects:
         table = each.stack.catalog().load_table(each.table)
@@ -79,7 +79,7 @@ def others_expire(course: Course, fault: faults.OthersExpire) -> None:
 
 
 def orphans_removed(course: Course, fault: faults.OrphansRemoved) -> None:
-    """What a dead job left is cleaned up, days later where it is dead for sure: nothing that is needed may go."""
+    """Clean up after a dead job: nothing that is needed may go."""
     catalog = course.scene.ground.catalog
     if fault.point is None:
         catalog.delivery = course.noise.choice((Delivery.BEFORE_NEXT_LOAD, Delivery.BY_HAND))
@@ -108,7 +108,7 @@ def _remove_orphans(course: Course, *, days: float) -> None:
 
 
 def records_deleted(course: Course, fault: faults.RecordsDeleted) -> None:
-    """The log begins behind what is archived: its partition stops, the others go on; an accepted gap is recorded."""
+    """The log begins after the archive's end: the partition stops, and an accepted gap is recorded."""
     subject = course.scene.first
     known = subject.verified
     partition, before = _some_new_records(course, subject)
@@ -128,7 +128,7 @@ def records_deleted(course: Course, fault: faults.RecordsDeleted) -> None:
 
 
 def log_cut(course: Course, fault: faults.LogCut) -> None:
-    """The log is shorter than the archive and goes on otherwise: its partition stops for good, nothing changes."""
+    """The log is shorter than the archive and diverges: the partition stops for good."""
     scene, subject = course.scene, course.scene.first
     course.heal()
     course.verified(judge(scene))
@@ -154,7 +154,7 @@ def log_cut(course: Course, fault: faults.LogCut) -> None:
 
 
 def topic_recreated(course: Course, fault: faults.TopicRecreated) -> None:
-    """A topic of the same name and other records: it is refused as a whole, and nothing changes."""
+    """A recreated topic is refused, and nothing changes."""
     scene, subject = course.scene, course.scene.first
     course.heal()
     course.verified(judge(scene))
@@ -180,7 +180,6 @@ def _create(subject: Subject) -> None:
 
 
 def _some_new_records(course: Course, subject: Subject) -> tuple[int, int]:
-    """The partition with the most new offsets, and one of them behind the first."""
     while True:
         ends = subject.verified.ends
         new = {one: end - ends[one] for one, end in subject.log_ends().items()}

@@ -1,8 +1,7 @@
-"""Which fault comes when: a deck of all kinds with their parameters, shuffled by a seed and dealt by number.
+"""A deck of all kinds of faults, shuffled by a seed and dealt by number.
 
-So every step and every mistreatment comes up once in each pass through the deck, and a round is known by seed and
-number alone. From the second pass on the deck holds what takes several steps to go wrong, too, and from the third
-what takes several brokers, or others who change a table and its store.
+Every step and fault comes once per pass. The second pass adds faults of several steps, the third several brokers and
+other writers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.support.catalog.lossy_catalog import Fault as CommitFault
 from tests.support.storage.lossy_objects import ObjectFault
 
 PAIRED = 0.3
-"""The share of rounds with a second fault, of those where one makes sense."""
+"""The share of rounds with a second fault, if one makes sense."""
 
 _REPEATED = (At.BEFORE_UPLOAD, At.AFTER_UPLOAD, At.BEFORE_STAGE, At.AFTER_STAGE, At.BEFORE_COMMIT, At.AFTER_COMMIT)
 _OF_THE_DRIVER = (
@@ -54,7 +53,7 @@ _LATE = (Delivery.BEFORE_NEXT_LOAD, Delivery.BEFORE_NEXT_COMMIT, Delivery.AFTER_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """A numbered round: its faults, and the noise that its records are made from."""
+    """A numbered round. `noise` makes its records."""
 
     number: int
     faults: tuple[Fault, ...]
@@ -62,7 +61,7 @@ class Round:
 
 
 def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _: True) -> Round:
-    """Round `number` (from 0) of a seed; of the faults that are `allowed`, which may be of a later pass."""
+    """Return round `number` (from 0). `allowed` faults may be of a later pass."""
     turn, place = _turn(number)
     cards = next(cards for each in count(turn) if (cards := [card for card in _shuffled(seed, each) if allowed(card)]))
     noise = Random(f"{seed}/{number}")
@@ -72,12 +71,12 @@ def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _:
 
 
 def kinds(*, allowed: Callable[[Fault], bool] = lambda _: True) -> tuple[type[Fault], ...]:
-    """The kinds of faults with a card that is allowed, by their names."""
+    """Return the kinds of allowed faults."""
     return tuple(sorted({type(card) for card in _cards(_LAST_TURN) if allowed(card)}, key=lambda kind: kind.__name__))
 
 
 def _turn(number: int) -> tuple[int, int]:
-    """The pass through the deck that a round belongs to, and its place there."""
+    """Return the pass that a round belongs to, and its place there."""
     turn, place = 0, number
     while place >= (cards := len(_cards(turn))):
         turn, place = turn + 1, place - cards
@@ -281,7 +280,7 @@ def _stale() -> list[Fault]:
 
 
 def _second(first: Fault, noise: Random) -> Fault | None:
-    """Another fault for the same run, drawn at random where the first leaves room for one."""
+    """Draw another fault for the same run, if the first permits one."""
     wanted, choice = noise.random() < PAIRED, noise.random()
     if not wanted:
         return None

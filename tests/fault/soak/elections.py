@@ -1,4 +1,4 @@
-"""Rounds on leaders that change: uncleanly, and between a transaction's records and its end."""
+"""Rounds on changing leaders: unclean elections, and elections within transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.kafka.brokers import NODES, eventually
 
 
 def unclean_election(course: Course, fault: faults.UncleanElection) -> None:
-    """What was archived and is lost stops its partition for good; what was only planned is archived as it now is."""
+    """Archived and lost records stop the partition for good; planned ones are archived as the log now has them."""
     scene, subject, brokers, noise = course.scene, course.scene.first, course.brokers, course.noise
     course.heal()
     course.verified(judge(scene))
@@ -46,7 +46,6 @@ def unclean_election(course: Course, fault: faults.UncleanElection) -> None:
 
 
 def _elect(course: Course, topic: str, partition: int, *, leader: int, stale: int) -> None:
-    """The stale replica leads and its log grows; the old leader comes back, and follows it."""
     brokers, after = course.brokers, course.scene.first.strangers()
     brokers.end(leader, killed=True)
     brokers.resume(stale)
@@ -57,7 +56,7 @@ def _elect(course: Course, topic: str, partition: int, *, leader: int, stale: in
 
 
 def transaction_outlives(course: Course, fault: faults.TransactionOutlives) -> None:
-    """Its records are of one leader epoch and its marker of the next: whoever archived both goes on from there."""
+    """Records in one leader epoch and the marker in the next: the archive continues."""
     subject = course.scene.first
     subject.workload.leave_open(course.noise, subject.partitions)
     course.brokers.turn_leaders(course.topics, by=course.noise.choice((1, 2)))

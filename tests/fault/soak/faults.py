@@ -1,7 +1,6 @@
-"""What can befall an archiver, as values: a closed union, each kind with its parameters.
+"""The faults, as a closed union of values.
 
-A round of the soak is one or two of them. The results of rounds keep the names of kinds and parameters: don't rename
-them.
+Results keep the names of kinds and parameters: don't rename them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Server = Literal["kafka", "postgres", "seaweedfs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillAtPoint:
-    """SIGKILL of the driver at a step, or of a Spark worker where the step is a task's."""
+    """SIGKILL at a step: of the driver, or of a Spark worker for a task's step."""
 
     point: FaultPoint
     passage: int = 1
@@ -29,22 +28,20 @@ class KillAtPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillLater:
-    """SIGKILL of the driver at no step in particular."""
-
     seconds: float
     spark: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """SIGTERM: the job is to end in order."""
+    """SIGTERM: the job must end in order."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overtaken:
-    """The job is suspended at a step; another one archives everything; then the first goes on."""
+    """A job is suspended at a step while another one archives everything."""
 
     point: FaultPoint
     passage: int = 1
@@ -52,27 +49,24 @@ class Overtaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rivals:
-    """Archivers at work on the same topics at once, none kept back by the lease."""
+    """Archivers on the same topics at once, without the lease."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OthersCommit:
-    """Another client commits to the table all the while."""
+class OthersCommit: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFails:
-    """The catalog, or what stands before it, mistreats commits."""
-
     fault: CommitFault
     times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLate:
-    """The catalog gets a commit after its client gave up, or died."""
+    """The catalog gets a commit after its client gave up or died."""
 
     delivery: Delivery
     killed: bool
@@ -80,7 +74,7 @@ class CommitLate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleLoad:
-    """A commit of a job lands, its `answer` is wrong, and the next loads are this many states behind: from a cache."""
+    """A commit lands with a wrong `answer`, and the next loads are `behind` states old."""
 
     job: Literal["archive", "compact"]
     answer: CommitFault
@@ -89,7 +83,7 @@ class StaleLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogAway:
-    """The catalog doesn't answer for whole runs; `archiver reconcile` commits what was staged, `killed` at a step."""
+    """The catalog is away for whole runs; then `reconcile`, which may be `killed` at a step."""
 
     runs: int
     killed: FaultPoint | None = None
@@ -97,8 +91,6 @@ class CatalogAway:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFails:
-    """The object store, or the way to it, mistreats requests."""
-
     fault: ObjectFault
     times: int
     skip: int
@@ -106,7 +98,7 @@ class StoreFails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRestarts:
-    """A server ends while the job is at a step, and comes back."""
+    """A server ends during a job's step, and returns."""
 
     server: Server
     point: FaultPoint
@@ -115,7 +107,7 @@ class ServerRestarts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStalls:
-    """A server is suspended while the job is at a step, and goes on some seconds later."""
+    """A server is suspended for some seconds during a job's step."""
 
     server: Server
     point: FaultPoint
@@ -124,7 +116,7 @@ class ServerStalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryLost:
-    """A job is killed at a step, the registry's database is gone, and its rebuilding killed after some seconds."""
+    """A job is killed and the registry's database lost; the rebuild may be killed."""
 
     point: FaultPoint
     rebuild_killed: float | None = None
@@ -132,47 +124,47 @@ class RegistryLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySplit:
-    """A job is suspended at a step; the registry is rebuilt elsewhere, all archived by it; then the first goes on."""
+    """A job is suspended while a rebuilt registry's archiver archives everything."""
 
     point: FaultPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OthersExpire:
-    """A job is killed at a step; somebody else commits on top and expires every snapshot but that."""
+    """A job is killed; another writer commits and expires all earlier snapshots."""
 
     point: FaultPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansRemoved:
-    """A job is killed at a step, or with its commit on the way (None); `archiver orphans --delete` cleans up."""
+    """A job is killed at a step, or with its commit on the way (None); then `archiver orphans --delete`."""
 
     point: FaultPoint | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCut:
-    """An unclean leader: the log ends earlier than what is archived; `regrown` beyond that by other records."""
+    """An unclean leader's log ends before the archive's end; `regrown` by other records."""
 
     regrown: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsDeleted:
-    """Retention takes records before they are archived; `killed` at a step of the run that accepts the gap."""
+    """Retention deletes unarchived records; `killed` at a step of the run that accepts the gap."""
 
     killed: FaultPoint | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecreated:
-    """The topic is deleted and made again under its name."""
+    """The topic is recreated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderMoves:
-    """Every partition gets another leader while the job is at a step, and more often as it goes on, under load."""
+    """Leaders move at a job's step, and `times` more under load."""
 
     point: FaultPoint
     times: int
@@ -180,7 +172,7 @@ class LeaderMoves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingRestart:
-    """Each broker restarts in turn while the job goes on from a step, records come and a transaction is open."""
+    """Brokers restart in turn from a job's step on, under load and with an open transaction."""
 
     point: FaultPoint
     killed: bool
@@ -188,21 +180,21 @@ class RollingRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanElection:
-    """A replica that stood still leads, for the others are gone: what it lacks was `archived`, or only planned."""
+    """A stale replica leads: what it lacks was `archived`, or only planned."""
 
     archived: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionOutlives:
-    """Leaders change between a transaction's records and its end; `killed` at a step of the run that archives both."""
+    """Leaders change within a transaction; `killed` at a step of the run that archives it."""
 
     killed: FaultPoint | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolledBack:
-    """Others set the table back by so many commits; more is produced (`goes_on`); `killed` while it is refilled."""
+    """The table is set back by `snapshots` commits; `goes_on`: more is produced; `killed` during the refill."""
 
     snapshots: int
     goes_on: bool
@@ -211,7 +203,7 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsDeleted:
-    """Others delete rows, a file's or a `whole` partition's; `killed` at a step of the refill that brings them back."""
+    """Another writer deletes a file's rows, or a `whole` partition's; `killed` during the refill."""
 
     whole: bool
     killed: FaultPoint | None = None
@@ -219,7 +211,7 @@ class RowsDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactKilled:
-    """`archiver compact` is killed at a step, or suspended there while an archiver works `beside` it, and run again."""
+    """`archiver compact` is killed or suspended `beside` an archiver, and run again."""
 
     point: FaultPoint
     beside: bool = False
@@ -227,9 +219,9 @@ class CompactKilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetireRaces:
-    """A job is killed at a step, or suspended there while something else is at work `beside` it, and run again.
+    """A job is killed at a step, or suspended `beside` another, and run again.
 
-    `expire` takes whole files, `edge` rows of files too; `compact` and `archive` are overtaken by removals.
+    `expire` removes whole files, `edge` rows of files too; `compact` and `archive` are overtaken by removals.
     """
 
     job: Literal["expire", "edge", "erase", "compact", "archive"]
@@ -239,21 +231,21 @@ class RetireRaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredBeneath:
-    """Records are retired and their files deleted while a reader is before them: it must not step over them."""
+    """Records are retired before a reader reaches them: it must not skip them."""
 
     reader: Literal["consumer", "export"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChanged:
-    """Others partition the table by another column, while files are `staged` or not, and later as it was."""
+    """The table is partitioned by another column, with files `staged` or not, and later back."""
 
     staged: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreEmpty:
-    """The store has nothing for two runs, as an empty mount hasn't; Kafka `deleted` what was staged meanwhile."""
+    """The store is empty for two runs, like a missing mount; Kafka `deleted` the staged records."""
 
     answer: ObjectFault
     deleted: bool
@@ -261,7 +253,7 @@ class StoreEmpty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyTopics:
-    """More topics than Postgres gives connections, archived by one job, itself `killed` at its twentieth such step."""
+    """One job archives more topics than Postgres gives connections; `killed` at its twentieth step."""
 
     count: int
     killed: FaultPoint | None = None
@@ -269,9 +261,9 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsExpire:
-    """A catalog vends credentials, each of which holds for so many `uses`, to a job of so many records of 2 KB.
+    """Vended credentials that allow `uses` requests of uploads, for a job of `records` records of 2 KB.
 
-    A use is a request of an upload: two uploads go on at once, one request each, so that two uses are the least.
+    Two uploads run at once, so two uses are the least.
     """
 
     uses: int
@@ -316,7 +308,6 @@ Fault: TypeAlias = (
 
 
 def described(fault: Fault) -> dict[str, Any]:
-    """A fault as plain JSON values: its kind and its parameters."""
     values = {each.name: getattr(fault, each.name) for each in fields(fault)}
     return {"kind": type(fault).__name__} | {
         name: value.name.lower() if isinstance(value, Enum) else value for name, value in values.items()
@@ -324,32 +315,28 @@ def described(fault: Fault) -> dict[str, Any]:
 
 
 def needs_new_topic(fault: Fault) -> bool:
-    """Whether it can only befall a topic that never was archived."""
     return isinstance(fault, KillAtPoint | Overtaken) and fault.point is FaultPoint.AFTER_CREATE
 
 
 def ends_topic(fault: Fault) -> bool:
-    """Whether its topic stops for good."""
     return isinstance(fault, LogCut | TopicRecreated) or (isinstance(fault, UncleanElection) and fault.archived)
 
 
 def restarts_servers(fault: Fault) -> bool:
-    """Whether it needs servers of its own: others would notice."""
+    """Whether it needs separate servers."""
     return isinstance(fault, ServerRestarts | ServerStalls | LogCut | RollingRestart | UncleanElection)
 
 
 def on_cluster(fault: Fault) -> bool:
-    """Whether it needs more brokers than one."""
     return isinstance(fault, LeaderMoves | RollingRestart | UncleanElection | TransactionOutlives)
 
 
 def is_quick(fault: Fault) -> bool:
-    """Whether a round takes seconds on a stack with one broker that other tests use as well."""
+    """Whether a round takes seconds on a shared stack with one broker."""
     if isinstance(fault, StoreFails) and (fault.fault is ObjectFault.SILENCE or fault.times > 3):
         return False
     return not (isinstance(fault, ManyTopics) or on_spark(fault) or restarts_servers(fault) or on_cluster(fault))
 
 
 def on_spark(fault: Fault) -> bool:
-    """Whether it needs Spark."""
     return isinstance(fault, KillAtPoint | KillLater) and fault.spark

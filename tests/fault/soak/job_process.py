@@ -1,4 +1,4 @@
-"""What a job's process does: one command of the archiver, with short patience, told about in files beside its log."""
+"""A job's process: one command with short patience; results are in files beside its log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CATALOG_TIMEOUT_SECONDS = 3.0
 
 
 def run(job: Job, base: Path) -> None:
-    """Do the job and end the process: 0 where everything was done, 1 where not. Logs to `base`.log."""
+    """Do the job and exit: 0 on success, else 1. Logs to `base`.log."""
     with base.with_suffix(".log").open("wb") as log:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(log.fileno(), stream.fileno())
@@ -98,7 +98,6 @@ def _archived(job: Job, config: Config) -> tuple[int, list[Failure]]:
 
 
 def _refilled(job: Job) -> list[Failure]:
-    """By the command line, which says what it could not bring back."""
     from typer.testing import CliRunner
 
     from archiver.cli.app import app
@@ -130,7 +129,6 @@ def _expired(job: Job, config: Config) -> tuple[int, list[Failure]]:
 
 
 def _erased(job: Job, config: Config) -> tuple[int, list[Failure]]:
-    """Only an erasure that is finished has succeeded."""
     where = None if job.where is None else Where.parse(job.where)
     report = Erase(config, job.topic, where, engine=InlineEngine()).run()
     failures = [

@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, to be killed: forked from one server that has everything imported already."""
+"""Jobs in killable processes, forked from a server with all imports."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ _POLL = 0.01
 _TELLING_SECONDS = 2.0
 
 TELLS = signal.SIGUSR1
-"""Has a job write to its log where each of its threads stands."""
+"""Makes a job write its threads' stacks to its log."""
 
 
 class Verb(StrEnum):
-    """What a job does."""
-
     ARCHIVE = "archive"
     RECONCILE = "reconcile"
     REBUILD = "rebuild"
@@ -40,10 +38,10 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job to run: `fault` is for ARCHIVER_FAULT; without the lease, rivals don't wait for each other.
+    """`fault` is ARCHIVER_FAULT; without the lease, rivals don't wait.
 
-    Removing orphans believes that it is so many `days` later; a refill is of one `topic`. So is `expire`, which retires
-    a `partition` up to an offset, with `rows` at the edge, and `erase`, which goes on where there is no `where`.
+    `days` later for removing orphans; `topic` for refills; `expire` retires `partition` up to `before`, with `rows` at
+    the edge; `erase` resumes without `where`.
     """
 
     config: Path
@@ -62,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What a job said of a topic, or of a partition."""
+    """A job's message about a topic or partition."""
 
     topic: str
     partition: int | None
@@ -72,8 +70,6 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a job ended: its exit code (negative: the signal), what it archived, and what it said."""
-
     exit_code: int
     records: int
     failures: tuple[Failure, ...]
@@ -81,24 +77,21 @@ class Ending:
 
     @property
     def killed(self) -> bool:
-        """Whether SIGKILL ended it."""
         return self.exit_code == -signal.SIGKILL
 
     @property
     def succeeded(self) -> bool:
-        """Whether it did all it was to do."""
         return self.exit_code == 0
 
     @property
     def unforeseen(self) -> bool:
-        """Whether it failed without saying why in the archiver's own errors."""
+        """Whether it failed without one of the archiver's errors."""
         if self.exit_code == 1:
             return not self.failures or any("nobody foresaw" in each.text for each in self.failures)
         return self.exit_code not in {0, -signal.SIGKILL, -signal.SIGTERM}
 
     @property
     def said(self) -> str:
-        """In one word or few."""
         if self.killed:
             return "killed"
         if self.succeeded:
@@ -107,8 +100,6 @@ class Ending:
 
 
 class Running:
-    """A job that runs."""
-
     def __init__(self, job: Job, folder: Path) -> None:
         from tests.fault.soak import job_process
 
@@ -118,24 +109,20 @@ class Running:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
         return self._process.is_alive()
 
     def kill(self) -> None:
-        """SIGKILL."""
         self._process.kill()
 
     def terminate(self) -> None:
-        """SIGTERM."""
         self._process.terminate()
 
     def goes_on(self) -> None:
-        """SIGCONT."""
         if self.alive:
             psutil.Process(self._pid).resume()
 
     def stops(self, seconds: float) -> bool:
-        """Whether it suspends itself, as ARCHIVER_FAULT wants it, in so long; no where it ends before."""
+        """Whether it suspends itself by ARCHIVER_FAULT before it ends."""
         deadline = time.monotonic() + seconds
         while self.alive and time.monotonic() < deadline:
             try:
@@ -147,12 +134,11 @@ class Running:
         return False
 
     def ends(self, seconds: float) -> bool:
-        """Whether it ends in so long."""
         self._process.join(seconds)
         return not self._process.is_alive()
 
     def ending(self, seconds: float) -> Ending:
-        """Wait for the end; a job that hangs is killed, and TimeoutError raised with its log and where it stood."""
+        """Wait for the end. A hanging job is killed; TimeoutError has its log and position."""
         if not self.ends(seconds):
             psutil.Process(self._pid).send_signal(TELLS)
             self.ends(_TELLING_SECONDS)
@@ -181,7 +167,6 @@ class Running:
 
 @contextmanager
 def running(job: Job, folder: Path) -> Iterator[Running]:
-    """A job, which doesn't outlive the block."""
     started = Running(job, folder)
     try:
         yield started

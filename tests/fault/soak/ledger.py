@@ -1,4 +1,4 @@
-"""What producers were told: which records the broker acknowledged at which offset, and what became of transactions."""
+"""Acknowledged records by offset, and the outcomes of transactions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ Payload: TypeAlias = tuple[bytes | None, bytes | None]
 
 @dataclass(slots=True)
 class Ledger:
-    """Acknowledged records by place, and the places of records whose transaction was aborted.
-
-    A record that nobody acknowledged is in neither; it may be there or not.
-    """
+    """Acknowledged records, and the places of aborted ones. Unacknowledged records are in neither."""
 
     acknowledged: dict[Place, Payload] = field(default_factory=dict)
     aborted: set[Place] = field(default_factory=set)
 
     def entry(self, pending: dict[Place, Payload] | None = None) -> Callable[..., None]:
-        """A callback for `produce`; with `pending`, records stay there until their transaction has ended."""
         into = self.acknowledged if pending is None else pending
 
         def note(error: Any, message: Any) -> None:
@@ -33,14 +29,11 @@ class Ledger:
         return note
 
     def committed(self, pending: dict[Place, Payload]) -> None:
-        """A transaction was committed."""
         self.acknowledged |= pending
 
     def rolled_back(self, pending: dict[Place, Payload]) -> None:
-        """A transaction was aborted."""
         self.aborted |= pending.keys()
 
     def forget(self, topic: str, partition: int, lost: range) -> None:
-        """Expect nothing any more of offsets that the log lost."""
         for offset in lost:
             self.acknowledged.pop((topic, partition, offset), None)

@@ -1,6 +1,6 @@
-"""A partition's log cut back on disk, as an unclean election of a lagging replica would have it.
+"""Truncates a log on disk, as an unclean election would.
 
-With one broker there is no such election; what remains of it is the same: a shorter log, and a new leader epoch.
+With one broker: a shorter log and a new leader epoch.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ _HEADER = struct.Struct(">qi")
 
 
 def cut_log(folder: Path, before: int) -> int:
-    """Cut the log in `folder` (the broker is down) so that it ends at or before offset `before`; where it ends now.
+    """Truncate the log of a stopped broker at or before offset `before`. Return its end.
 
-    What the broker derives from segments (indexes, producers' state) goes too: it makes them anew.
+    Indexes and producers' state are removed; the broker rebuilds them.
     """
     segments = sorted(folder.glob("*.log"))
     end = 0

@@ -1,4 +1,4 @@
-"""Rounds on what others do to a table and its store: it is told, nothing is believed lost, and all comes back."""
+"""Rounds on other writers of table and store: everything is reported and comes back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _ALWAYS = 1 << 30
 
 
 def rolled_back(course: Course, fault: faults.RolledBack) -> None:
-    """The topic stops and says what is missing, for as long as it is; a refill brings every record back, once."""
     subject = course.scene.first
     course.heal()
     for _ in range(fault.snapshots):
@@ -37,7 +36,6 @@ def rolled_back(course: Course, fault: faults.RolledBack) -> None:
 
 
 def rows_deleted(course: Course, fault: faults.RowsDeleted) -> None:
-    """Rows that others deleted are told in each run until a refill brings them back; archiving goes on meanwhile."""
     subject, noise = course.scene.first, course.noise
     course.heal()
     course.verified(judge(course.scene))
@@ -55,7 +53,7 @@ def rows_deleted(course: Course, fault: faults.RowsDeleted) -> None:
 
 
 def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
-    """Files get no partition values of a spec that they weren't written for: the topic stops until it is as it was."""
+    """Files get no partition values of a foreign spec: the topic stops until the spec is back."""
     subject = course.scene.first
     if fault.staged:
         course.run(fault=f"{FaultPoint.AFTER_STAGE}:kill@1")
@@ -83,7 +81,7 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
 
 
 def store_empty(course: Course, fault: faults.StoreEmpty) -> None:
-    """A store that has nothing, for a while, is believed to be away: what was staged is committed once it is back."""
+    """An empty store counts as unavailable: staged files are committed once it is back."""
     scene, store = course.scene, course.scene.ground.store
     course.run(fault=f"{FaultPoint.AFTER_STAGE}:kill@1")
     if fault.deleted:
@@ -116,7 +114,6 @@ def _table(subject: Subject) -> Table:
 
 
 def _ours_before(table: Table, count: int) -> int:
-    """The snapshot before the last `count` that brought records."""
     by_id = {each.snapshot_id: each for each in table.metadata.snapshots}
     at = table.current_snapshot()
     while at is not None and count:
@@ -128,6 +125,5 @@ def _ours_before(table: Table, count: int) -> int:
 
 
 def _set_main(subject: Subject, table: Table, snapshot_id: int) -> None:
-    """What `rollback_to_snapshot` and `set_current_snapshot` ask of a catalog."""
     update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
     subject.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))

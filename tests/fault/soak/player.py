@@ -1,4 +1,4 @@
-"""A round played: records produced, faults let loose on jobs, everything healed, archived again, and judged."""
+"""Plays a round: produce, inject faults, heal, archive and judge."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.support.kafka.brokers import Brokers
 
 MOST_PARTITIONS = 6
 SUMMED_EVERY = 2
-"""Rounds of which the last has the journal summed up: those that follow read summaries."""
+"""After every second round the journal is summed up; the next rounds read summaries."""
 
 
 def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, whole: bool) -> RoundResult:
-    """Play a round on a scene; with `whole` everything that the scene ever archived is read again at the end."""
+    """Play a round. `whole`: read everything again at the end."""
     started = time.monotonic()
     course = Course(scene, brokers, dealt.noise)
     _produce(course)
@@ -56,7 +56,7 @@ def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, who
 
 
 def _sum_up(scene: Scene) -> None:
-    """Sum up all of the journals, however young their entries are."""
+    """Sum up all journals, young entries too."""
     config = load_config(scene.direct)
     if config.archive.journal is None:
         return
@@ -103,11 +103,11 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
     faults.ManyTopics: sides.many_topics,
     faults.CredentialsExpire: sides.credentials_expire,
 }
-"""Faults with a course of their own; all others befall a job that runs."""
+"""Faults with a special course; the remaining ones affect a running job."""
 
 
 def _go(course: Course, dealt: Round) -> None:
-    """The faults, and everything after them up to the verdict."""
+    """Run the faults and everything up to the verdict."""
     first = dealt.faults[0]
     if (own := _COURSES.get(type(first))) is not None:
         own(course, first)
@@ -129,7 +129,7 @@ def _befall(course: Course, dealt: Round) -> None:
 
 
 def _heal(course: Course, dealt: Round) -> None:
-    """Nothing is in the way any more; what is archived by now must be right, and the rest follows."""
+    """Heal: what is archived must be right, and the rest follows."""
     scene = course.scene
     scene.ground.catalog.calm()
     scene.ground.store.calm()
@@ -145,7 +145,6 @@ def _heal(course: Course, dealt: Round) -> None:
 
 @contextmanager
 def _trickle(subject: Subject, noise: Random, *, wanted: bool) -> Iterator[None]:
-    """Records keep coming while the block runs."""
     if not wanted:
         yield
         return

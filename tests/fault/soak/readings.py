@@ -1,4 +1,4 @@
-"""Three readings of a topic in one shape: the broker's, the replay's, and the table's rows as pyiceberg gives them."""
+"""A topic in one shape from the broker, from a replay, and from the table by pyiceberg."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ Starts = Mapping[int, int]
 
 
 def of_kafka(stack: Stack, topic: str, starts: Starts) -> dict[int, list[Seen]]:
-    """Every committed record from these offsets on, by partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": stack.bootstrap_servers,
@@ -48,13 +47,12 @@ def of_kafka(stack: Stack, topic: str, starts: Starts) -> dict[int, list[Seen]]:
 
 
 def of_replay(config: Path, topic: str, starts: Starts) -> dict[int, list[Seen]]:
-    """Every record that a replay gives from these offsets on, as it comes."""
     with ReplayConsumer(load_config(config), {"enable.partition.eof": True}) as consumer:
         return _read(consumer, topic, starts)
 
 
 def of_rows(table: Table, tasks: Iterable[FileScanTask]) -> Iterator[Seen]:
-    """The rows of some of the table's files, in the order that they stand there; values only where they are raw."""
+    """Yield the rows of files, in their order. Values only if they are raw."""
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
     for task in tasks:
         for row in scan.to_table([task]).to_pylist():
@@ -98,7 +96,7 @@ def _row(row: Mapping[str, Any]) -> Seen:
 
 
 def _value(value: Mapping[str, Any]) -> bytes | None:
-    """The bytes: as they are kept, or, of messages of strings, put together again by hand."""
+    """Return raw bytes, or encode messages of strings by hand."""
     raw: bytes | None = value["__raw__"]
     if raw is not None or "f1" not in value:
         return raw
@@ -108,7 +106,6 @@ def _value(value: Mapping[str, Any]) -> bytes | None:
 
 
 def _milliseconds(kafka: Mapping[str, Any]) -> int:
-    """The timestamp that a consumer sees."""
     if kafka["timestamp_type"] == 1:
         return (kafka["append_timestamp"] - _EPOCH) // _MS
     if kafka["raw_timestamp"] is not None:
@@ -117,5 +114,4 @@ def _milliseconds(kafka: Mapping[str, Any]) -> int:
 
 
 def in_order(found: Mapping[int, Sequence[Seen]]) -> list[Seen]:
-    """All partitions' records, one partition after the other."""
     return [record for _, records in sorted(found.items()) for record in records]

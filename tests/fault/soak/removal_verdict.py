@@ -1,4 +1,4 @@
-"""The verdict after removals: what is gone is gone for good, what is held is there, and everybody tells the same."""
+"""The verdict after removals: removed records are gone, held ones stay, and all sources agree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 def judge_removed(scene: Scene) -> Verdict:
-    """All that was not removed is there once, byte for byte, and what was removed is told as that and nowhere else."""
+    """All other records are there once, byte for byte; removed ones are reported as removed only."""
     verdict = judge_verified(scene, verdict=judge_rewritten(scene))
     anomalies = [*verdict.anomalies]
     for each in scene.subjects:
@@ -39,7 +39,7 @@ def judge_removed(scene: Scene) -> Verdict:
 
 
 def _told(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
-    """Table, registry and journal agree on where partitions begin, and no removed file waits for its end."""
+    """Table, registry and journal agree on starts, and no removed file waits for its end."""
     config = load_config(scene.direct)
     with _archived(config) as (registry, catalog):
         archived = find_archived(config, subject.topic, registry=registry, catalog=catalog)
@@ -62,7 +62,7 @@ def _archived(config: Config) -> Iterator[tuple[Registry, TableCatalog]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a hold found in the store and in the table when it was placed, by partition and offset."""
+    """A hold's records in store and table when it was placed."""
 
     subject: Subject
     hold_id: str
@@ -70,7 +70,6 @@ class Held:
     in_table: frozenset[tuple[int, int]]
 
     def missed(self, when: str) -> list[Anomaly]:
-        """What of it is gone."""
         sides = (("store", self.in_store - stored(self.subject)), ("table", self.in_table - tabled(self.subject)))
         return [
             Anomaly(
@@ -84,7 +83,6 @@ class Held:
 
 
 def stored(subject: Subject) -> set[tuple[int, int]]:
-    """The records of every object below the table's location, whether the table has it or not."""
     table = subject.stack.catalog().load_table(subject.table)
     found: set[tuple[int, int]] = set()
     for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data"):
@@ -95,7 +93,6 @@ def stored(subject: Subject) -> set[tuple[int, int]]:
 
 
 def tabled(subject: Subject) -> set[tuple[int, int]]:
-    """The records of the table's rows, as pyiceberg reads them."""
     table = subject.stack.catalog().load_table(subject.table)
     return _places(table.scan(selected_fields=("kafka.partition", "kafka.offset")).to_arrow())
 
@@ -107,7 +104,7 @@ def _places(rows: pa.Table) -> set[tuple[int, int]]:
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """A replay of a partition in progress: what it gave, and what was there when it began."""
+    """A replay in progress: what it gave, and what existed at its start."""
 
     stream: Generator[pa.RecordBatch, None, None]
     given: list[pa.RecordBatch]
@@ -117,7 +114,6 @@ class Reading:
     @classmethod
     @contextmanager
     def begun(cls, config: Path, subject: Subject, partition: int) -> Iterator[Self]:
-        """A reading that has its first batch, and no more."""
         there = {one.offset: (one.key, one.value) for one in subject.verified.records[partition]}
         with ExitStack() as closing:
             stream = open_archive(load_config(config), subject.topic).records(partition)
@@ -125,7 +121,7 @@ class Reading:
             yield cls(stream=stream, given=[next(stream)], there=there, partition=partition)
 
     def ended(self, subject: Subject) -> list[Anomaly]:
-        """Read the rest: every record in order and as it was, and only removed ones left out."""
+        """Read the rest: everything in order, without removed records only."""
         self.given += self.stream
         found = [
             (row["offset"], (row["key"], row["value"]))

@@ -1,4 +1,4 @@
-"""Rounds on retention, legal holds and erasure, killed or beside other jobs: what is to go goes, all else stays."""
+"""Rounds on retention, legal holds and erasure, killed or beside other jobs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,19 @@ _POLL_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """What is to go of a partition: all before an offset, or what lies from one offset up to another."""
-
     subject: Subject
     partition: int
     before: int
     erased: range
 
     def held(self, job: str) -> range:
-        """Offsets for a hold to be on: some of those that are to go."""
         if job == "erase":
             return range(self.erased.stop - 1, self.erased.stop)
         return range(max(0, self.before - _HELD), self.before)
 
 
 def retire_races(course: Course, fault: faults.RetireRaces) -> None:
-    """A removal is killed or suspended at a step, or overtakes a job that is; then all that was asked for is done."""
+    """A removal is killed, suspended or overtakes a job; then it is completed."""
     scene, subject = course.scene, course.scene.first
     for _ in range(_COMMITS):
         course.produce(60)
@@ -85,7 +82,7 @@ def retire_races(course: Course, fault: faults.RetireRaces) -> None:
 
 
 def retired_beneath(course: Course, fault: faults.RetiredBeneath) -> None:
-    """A reader stands before records that are retired and whose files are deleted: it says so, or gives all of them."""
+    """A reader reaches retired records: it raises, or gives all of them."""
     scene, subject = course.scene, course.scene.first
     for _ in range(_COMMITS):
         course.produce(60)
@@ -136,7 +133,6 @@ def _consumed(config: Path, topic: str, partition: int) -> Iterator[Iterator[int
 
 
 def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
-    """Some of the records of the fullest partition."""
     known, noise = subject.verified, course.noise
     partition = max(known.records, key=lambda one: len(known.records[one]))
     offsets = [one.offset for one in known.records[partition]]
@@ -153,7 +149,7 @@ def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
 
 
 def _deleting(course: Course, orphan_grace: str = "0s") -> Path:
-    """A configuration by which removed files go at once, and uploads of dead jobs after their grace."""
+    """Removed files go at once, dead jobs' uploads after `orphan_grace`."""
     text = course.scene.config.read_text()
     known = '"orphan_grace" = "0s"\n'
     assert known in text
@@ -192,9 +188,9 @@ def _run(course: Course, job: Job) -> Ending:
 
 
 def _beside(course: Course, config: Path, wish: _Wish, fault: faults.RetireRaces) -> Held | None:
-    """Something else is done while the job stands still; a hold that was placed.
+    """Do something else while the job is suspended. Returns a placed hold.
 
-    What the job uploads later isn't that of a dead one: by this configuration an erasure waits for its end.
+    An erasure waits for the job's end, because its later uploads aren't a dead job's.
     """
     match fault.beside:
         case "archive":
@@ -221,7 +217,7 @@ def _placed(course: Course, wish: _Wish, offsets: range) -> Held:
 
 
 def _under_hold(course: Course, job: Job, held: Held) -> None:
-    """Nothing that is held goes, neither now nor by another run; after the release it may."""
+    """Held records stay until the release."""
     course.anomalies += held.missed("after the job")
     again = _run(course, job)
     if not again.succeeded and {each.kind for each in again.failures} - {"RecordsHeld", "unfinished"}:
@@ -231,7 +227,6 @@ def _under_hold(course: Course, job: Job, held: Held) -> None:
 
 
 def _expect(course: Course, wish: _Wish, asked: list[str]) -> None:
-    """What was asked for is what is gone, and the ledger forgets it."""
     subject, known = wish.subject, wish.subject.verified
     first = subject.first_offsets()
     wanted = {wish.partition: wish.before} if {"expire", "edge"} & {*asked} else {}

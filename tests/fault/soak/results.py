@@ -1,4 +1,4 @@
-"""What came of rounds, as JSON: a line a round, written as they end, so that a run can go on where it stopped."""
+"""Outcomes of rounds as JSON, a line per round, so that a run can be resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WRONG = "wrong"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """A round: its faults with whether they struck, what jobs said in turn, what was checked, and what was wrong."""
+    """A round: faults and whether they struck, jobs' outcomes in order, checks and anomalies."""
 
     number: int
     topic: int
@@ -27,7 +27,6 @@ class RoundResult:
     anomalies: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return {
             "number": self.number,
             "topic": self.topic,
@@ -41,8 +40,6 @@ class RoundResult:
 
 
 class Results:
-    """The results of one seed in a file."""
-
     def __init__(self, path: Path, seed: int, rounds: list[dict[str, Any]]) -> None:
         self._path = path
         self.seed = seed
@@ -50,7 +47,7 @@ class Results:
 
     @classmethod
     def open(cls, path: Path, *, seed: int, resume: bool) -> Results:
-        """The file's results to go on with, or none yet; ValueError where the file is another seed's."""
+        """Raise ValueError if the file is another seed's."""
         if not resume or not path.exists():
             return cls(path, seed, [])
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -61,7 +58,7 @@ class Results:
         return cls(path, seed, known["rounds"])
 
     def add(self, result: RoundResult) -> None:
-        """Keep a round; a kill leaves the file of before or of after."""
+        """Keep a round, atomically."""
         self.rounds.append(result.to_json())
         self._path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}")
@@ -69,13 +66,11 @@ class Results:
         fresh.replace(self._path)
 
     def text(self) -> str:
-        """The file."""
         head = {"seed": self.seed, **self.totals()}
         lines = ",\n".join(f"    {json.dumps(one)}" for one in self.rounds)
         return json.dumps(head, indent=2)[:-2] + f',\n  "rounds": [\n{lines}\n  ]\n}}\n'
 
     def totals(self) -> dict[str, Any]:
-        """Sums over all rounds."""
         faults = [fault for one in self.rounds for fault in one["faults"]]
         return {
             "total_rounds": len(self.rounds),
@@ -87,7 +82,6 @@ class Results:
         }
 
     def table(self) -> str:
-        """A summary by kind, in Markdown."""
         by_kind: dict[str, Counter[str]] = defaultdict(Counter)
         for one in self.rounds:
             for fault in one["faults"]:

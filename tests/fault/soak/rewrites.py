@@ -1,4 +1,4 @@
-"""Rounds on jobs that rewrite files: through a kill at any step no record changes, and a second run ends the work."""
+"""Rounds on rewrites: kills change no record, and a second run completes the work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOADS = 2
 
 
 def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
-    """Small files are put together, while archiving goes on: all is as before or done, and the registry knows it."""
+    """Compact beside archiving: everything is as before or done, and the registry agrees."""
     scene = course.scene
     for _ in range(_COMMITS):
         course.produce(60)
@@ -45,7 +45,7 @@ def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
 
 
 def stale_load(course: Course, fault: faults.StaleLoad) -> None:
-    """A commit lands, and the loads after it show an older state: nothing that the table refers to may be deleted."""
+    """Loads after a commit show an older state: nothing referenced may be deleted."""
     scene, catalog = course.scene, course.scene.ground.catalog
     for _ in range(_COMMITS):
         course.produce(60)
@@ -65,7 +65,6 @@ def stale_load(course: Course, fault: faults.StaleLoad) -> None:
 
 
 def _unknown_files(course: Course, subject: Subject) -> list[str]:
-    """The files that are only in the table, or only in the registry."""
     table = subject.stack.catalog().load_table(subject.table)
     there = set(table.inspect.data_files().column("file_path").to_pylist())
     with Registry(load_config(course.scene.direct).registry.dsn) as registry:

@@ -1,4 +1,4 @@
-"""The soak: numbered rounds of faults on topics with a history, one after the other, results kept as they come."""
+"""The soak: numbered rounds on topics with a history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.servers.stack import Stack
 from tests.support.storage.lossy_objects import lossy_store
 
 TOPIC_ROUNDS = 20
-"""After so many rounds a fresh topic takes over."""
+"""After this many rounds a fresh topic takes over."""
 LAST_ROUND_S = 20.0
 """What is kept of the time for the last round, after which everything is read again."""
 WHOLE_EVERY = 5
@@ -31,7 +31,6 @@ WHOLE_EVERY = 5
 
 @contextmanager
 def ground(stack: Stack) -> Iterator[Ground]:
-    """The stack with proxies before catalog and store."""
     with ExitStack() as over:
         catalog = over.enter_context(lossy_proxy(stack.catalog_properties["uri"]))
         store = over.enter_context(lossy_store())
@@ -39,7 +38,7 @@ def ground(stack: Stack) -> Iterator[Ground]:
 
 
 class Soak:
-    """Rounds of one seed, each on the topic of the one before as long as that lasts."""
+    """Rounds of one seed, each on the previous topic while that lasts."""
 
     def __init__(self, where: Ground, brokers: Brokers | None, seed: int) -> None:
         self._ground = where
@@ -50,7 +49,7 @@ class Soak:
         self._rounds_on_topic = 0
 
     def play(self, dealt: Round, *, last: bool = False) -> RoundResult:
-        """Play a round; after the last one everything is read again."""
+        """Play a round; read everything again after the last."""
         scene = self._scene_for(dealt)
         self._rounds_on_topic += 1
         ends = last or self._rounds_on_topic >= TOPIC_ROUNDS
@@ -71,7 +70,6 @@ class Soak:
 
 
 def archive_first(scene: Scene, dealt: Round) -> None:
-    """Some records in the tables before anything happens."""
     course = Course(scene, None, Random(f"first {dealt.number}"))
     course.produce(300)
     course.heal()
@@ -91,9 +89,9 @@ def soak(
     kinds: Sequence[type[faults.Fault]] = (),
     say: Callable[[str], None],
 ) -> None:
-    """Play rounds until the results hold so many, or the time is over.
+    """Play rounds until there are `rounds` results, or the time is over.
 
-    With `kinds`, rounds have these faults in turn, instead of any.
+    `kinds` are faults to play in turn.
     """
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     with ground(stack) as where:
@@ -118,7 +116,6 @@ def _of_kind(
 
 
 def stack_in(folder: Path, scratch: Path) -> Stack:
-    """The embedded stack with three brokers in a folder, started if it doesn't run."""
     from archiver.local import LocalStack
     from archiver.local.kafka import CLUSTER
 

@@ -1,6 +1,6 @@
-"""What jobs archive in many rounds: one topic or two, and all that belongs to them.
+"""What jobs archive in many rounds: one topic or two.
 
-Faults of many rounds befall one scene in a row, so that each finds the history that those before it left.
+Each fault meets the history of earlier rounds.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ _BY_COLUMNS = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """What all scenes stand on: the stack, and the proxies that jobs reach catalog and store by."""
-
     stack: Stack
     catalog: LossyProxy
     store: LossyStore
@@ -38,7 +36,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShape:
-    """How a topic is made and archived. `partition_by` is a time, or the terms of several columns."""
+    """`partition_by` is a time, or terms of several columns."""
 
     partitions: int
     append_time: bool
@@ -47,7 +45,6 @@ class TopicShape:
 
     @classmethod
     def draw(cls, noise: Random) -> TopicShape:
-        """Any."""
         return cls(
             partitions=noise.randrange(1, 5),
             append_time=noise.random() < 0.25,
@@ -56,7 +53,7 @@ class TopicShape:
         )
 
     def by_columns(self) -> TopicShape:
-        """The same, with each range in several files, as some columns have it; their values may be null."""
+        """Return this with each range in several files; values may be null."""
         terms = (
             ("month", "bucket(2, key.__raw__)", "bucket(2, val.f1)") if self.text else ("day", "bucket(2, key.__raw__)")
         )
@@ -65,7 +62,7 @@ class TopicShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The topics of a scene, and how they are archived: with a journal, backlogs cut into tasks."""
+    """The topics of a scene. `journal`: there is one; `cut`: backlogs are cut into tasks."""
 
     topics: tuple[TopicShape, ...]
     journal: bool
@@ -73,7 +70,7 @@ class Shape:
 
     @classmethod
     def draw(cls, noise: Random) -> Shape:
-        """Any. What was added later is drawn last, so that a seed's topics stay as they were in all else."""
+        """Draw a shape. Later additions are drawn last, so that a seed's topics stay the same."""
         shape = cls(
             topics=tuple(TopicShape.draw(noise) for _ in range(noise.choice((1, 2)))),
             journal=noise.random() < 0.7,
@@ -86,8 +83,6 @@ class Shape:
 
 @dataclass(slots=True, kw_only=True)
 class Verified:
-    """What was found right: records by partition, where each partition goes on, and the table's files."""
-
     records: dict[int, list[Seen]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -97,17 +92,17 @@ class Verified:
     staged: dict[int, list[Seen]] = field(default_factory=dict)
     """Records beyond these that Kafka had and has no more, by partition: they were staged before it deleted them."""
     staged_to: dict[int, int] = field(default_factory=dict)
-    """Where the log begins since then."""
+    """The log's start since then."""
     first: dict[int, int] = field(default_factory=dict)
-    """Where partitions begin: what lies before was retired."""
+    """The partitions' starts: earlier records were retired."""
     erased: set[tuple[int, int]] = field(default_factory=set)
     """What was erased, by partition and offset."""
     rewritten: bool = False
-    """Others rewrote files: rows needn't lie in order, nor be in the files that the registry knows."""
+    """Other engines rewrote files: rows needn't lie in order, nor be in the files that the registry knows."""
 
 
 class Subject:
-    """A topic, its producers, what they were told, and what of its archive was verified."""
+    """A topic, its producers with acknowledgements, and what was verified."""
 
     def __init__(self, stack: Stack, shape: TopicShape) -> None:
         self.stack = stack
@@ -125,51 +120,43 @@ class Subject:
 
     @property
     def by_columns(self) -> bool:
-        """Whether a range's records are in several files, so that they don't follow each other from file to file."""
         return not isinstance(self.shape.partition_by, str)
 
     @property
     def table(self) -> str:
-        """The table's name."""
         return f"kafka.{self.topic}"
 
     def producers(self, name: str) -> Workload:
-        """More producers of the same records."""
         value = text_values(lambda: self.fields) if self.shape.text else raw_value
         return Workload(self.stack.bootstrap_servers, self.topic, self.ledger, value, name=name)
 
     def strangers(self) -> Workload:
-        """Producers of whose records nobody keeps account."""
         return Workload(self.stack.bootstrap_servers, self.topic, Ledger(), lambda noise: noise.randbytes(9))
 
     def add_partition(self) -> None:
-        """One more partition, empty."""
         admin = self._admin()
         admin.create_partitions([NewPartitions(self.topic, self.partitions + 1)])[self.topic].result(_TIMEOUT)
         self.verified.ends[self.partitions] = 0
         self.partitions += 1
 
     def evolve(self) -> None:
-        """One more field in the schema; records have had it, unknown, before."""
+        """Add a field to the schema that records have had before, unknown."""
         if self.shape.text and self.fields < MOST_FIELDS:
             self.fields += 1
             self._write_proto()
 
     def delete_records(self, partition: int, before: int) -> None:
-        """The log of a partition begins at `before` from now on."""
         admin = self._admin()
         for done in admin.delete_records([TopicPartition(self.topic, partition, before)]).values():
             done.result(_TIMEOUT)
 
     def log_ends(self) -> dict[int, int]:
-        """Where committed records end, by partition."""
         asked = {TopicPartition(self.topic, each): OffsetSpec.latest() for each in range(self.partitions)}
         admin = self._admin()
         found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
         return {each.partition: done.result(_TIMEOUT).offset for each, done in found.items()}
 
     def first_offsets(self) -> dict[int, int]:
-        """Where partitions begin by the table, of those of which records were retired."""
         text = self.stack.catalog().load_table(self.table).properties.get("archiver.first-offsets", "{}")
         return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
 
@@ -178,12 +165,12 @@ class Subject:
         self.proto.write_text(f'syntax = "proto3"; package soak; message Text {{ {fields} }}')
 
     def _admin(self) -> AdminClient:
-        """A client that remembers nothing from before a broker came back."""
+        """A client that remembers no broker."""
         return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers, "log_level": 0})
 
 
 class Scene:
-    """Topics archived by jobs that come and go. `direct` is the judges' configuration, `config` the jobs'."""
+    """Topics archived by jobs. `direct` is the judges' configuration, `config` the jobs'."""
 
     def __init__(self, ground: Ground, shape: Shape) -> None:
         self.ground = ground
@@ -194,21 +181,17 @@ class Scene:
 
     @property
     def first(self) -> Subject:
-        """The topic that faults of topics befall."""
         return self.subjects[0]
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
         return self.direct.parent
 
     @property
     def dsn(self) -> str:
-        """The registry's address."""
         return load_config(self.direct).registry.dsn
 
     def lose_registry(self) -> None:
-        """An empty database takes the registry's place."""
         known, fresh = json.dumps(self.dsn), json.dumps(self.ground.stack.database())
         for path in (self.direct, self.config):
             path.write_text(path.read_text().replace(known, fresh))

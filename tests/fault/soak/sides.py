@@ -1,4 +1,4 @@
-"""Rounds on topics of their own, beside the scene: more of them than one job's means seem to be made for."""
+"""Rounds on separate topics, beyond one job's apparent means."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARTITIONS, _BYTES = 2, 2_000
 
 
 def many_topics(course: Course, fault: faults.ManyTopics) -> None:
-    """One job archives them all, each in a table of its own, in one run or what a kill leaves of it."""
+    """One job archives them all, in one run or after a kill."""
     stack, scene = course.scene.ground.stack, course.scene
     names = _created(stack, fault.count)
     try:
@@ -53,7 +53,7 @@ def many_topics(course: Course, fault: faults.ManyTopics) -> None:
 
 
 def credentials_expire(course: Course, fault: faults.CredentialsExpire) -> None:
-    """A catalog vends keys that end long before the job does: each wave, task and commit gets new ones in time."""
+    """Vended keys end during the job: each wave, task and commit gets new ones."""
     from tests.support.storage.vending_store import vending_store
 
     stack, noise = course.scene.ground.stack, course.noise

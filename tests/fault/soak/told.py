@@ -1,4 +1,4 @@
-"""What `archiver status` tells of a topic, by the command line."""
+"""What `archiver status` reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from archiver.cli.app import app
 
 
 def problems(config: Path, topic: str) -> list[Any]:
-    """What `status --json` says is wrong with a topic and its partitions; nothing where it exits with 0."""
     done = CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)])
     if done.exit_code == 0:
         return []

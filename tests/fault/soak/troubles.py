@@ -1,4 +1,4 @@
-"""Faults that befall a job while it runs, alone or two at a time; what they leave is for others to heal."""
+"""Faults during a job, alone or in pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.catalog.lossy_catalog import Fault as CommitFault
 from tests.support.kafka.brokers import NODES
 
 STEP_SECONDS = 60.0
-"""How long a job may take to the step where a fault waits for it."""
+"""How long a job may take to the step of a fault."""
 _POLL = 0.005
 _WhileSuspended: TypeAlias = (
     faults.Overtaken | faults.ServerRestarts | faults.ServerStalls | faults.LeaderMoves | faults.RollingRestart
@@ -27,7 +27,6 @@ _WhileSuspended: TypeAlias = (
 
 
 def befall(course: Course, dealt: Sequence[Fault]) -> None:
-    """Let loose the faults on one job, or on rivals, and wait for their end."""
     with ExitStack() as over:
         for fault in dealt:
             over.enter_context(_around(course, fault))
@@ -64,7 +63,6 @@ def _options(fault: Fault) -> dict[str, object]:
 
 @contextmanager
 def _around(course: Course, fault: Fault) -> Iterator[None]:
-    """What is in the way as long as jobs run."""
     catalog, store = course.scene.ground.catalog, course.scene.ground.store
     before = catalog.struck, store.struck
     match fault:
@@ -91,7 +89,6 @@ def _around(course: Course, fault: Fault) -> Iterator[None]:
 
 
 def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
-    """What happens to jobs that run."""
     job = jobs[0]
     match fault:
         case faults.KillLater():
@@ -114,7 +111,7 @@ def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
 
 
 def _while_suspended(course: Course, fault: _WhileSuspended, job: Running) -> None:
-    """The job stands at a step; it goes on into what has changed meanwhile."""
+    """A suspended job resumes in a changed world."""
     match fault:
         case faults.Overtaken():
             course.run(with_lease=False)
@@ -143,7 +140,6 @@ def _while_suspended(course: Course, fault: _WhileSuspended, job: Running) -> No
 
 
 def kill_once_held(course: Course, job: Running) -> None:
-    """Kill the job when its commit is on the way to the catalog."""
     catalog = course.scene.ground.catalog
     while job.alive and not catalog.holds:
         time.sleep(_POLL)
@@ -151,7 +147,7 @@ def kill_once_held(course: Course, job: Running) -> None:
 
 
 def deliver_by_hand(course: Course, dealt: Sequence[Fault]) -> None:
-    """A commit held all along reaches the catalog when others have taken its place: it must be refused."""
+    """A commit delayed all along reaches the catalog too late: it must be refused."""
     catalog = course.scene.ground.catalog
     if not any(isinstance(fault, faults.CommitLate) for fault in dealt):
         return
@@ -164,7 +160,7 @@ def deliver_by_hand(course: Course, dealt: Sequence[Fault]) -> None:
 
 @contextmanager
 def _others(course: Course) -> Iterator[list[int]]:
-    """Another client of the catalog sets a property again and again; what it did is counted."""
+    """Another client sets a property repeatedly, and counts."""
     scene, done, over = course.scene, list[int](), threading.Event()
 
     def work() -> None:

@@ -1,6 +1,6 @@
-"""The verdict on a scene: its table, its replay, its registry and its files against Kafka and the ledger.
+"""The verdict on a scene: table, replay, registry and files against Kafka and the ledger.
 
-Each time the new is read, and held to continue the old; `whole` reads everything again.
+New records are read and must continue the old ones; `whole` reads everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.archive.registry_books import differences_of_books
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What was checked and what is wrong with it: records of the new ranges, and their digest by Kafka's."""
+    """The number of new records, Kafka's digest of them, and anomalies."""
 
     records: int
     digest: str
@@ -33,24 +33,24 @@ class Verdict:
 
 
 def judge(scene: Scene, *, stopped: frozenset[int] = frozenset()) -> Verdict:
-    """Everything up to where Kafka's committed records end must be archived, but `stopped` partitions of the first."""
+    """Everything committed in Kafka must be archived, except `stopped` partitions of the first topic."""
     return _sum(_judge(scene, each, stopped if each is scene.first else frozenset()) for each in scene.subjects)
 
 
 def judge_part(scene: Scene) -> Verdict:
-    """Whatever is archived in the midst of trouble must be what Kafka has, without a gap, as far as it goes."""
+    """What is archived now must equal Kafka's, without a gap."""
     verdict = _sum(_judge_part(each) for each in scene.subjects)
     differing = [anomaly for subject in scene.subjects for anomaly in _books(scene, subject)]
     return replace(verdict, anomalies=(*verdict.anomalies, *differing))
 
 
 def judge_whole(scene: Scene) -> Verdict:
-    """Everything from the beginning on, read again, must be what was verified in pieces."""
+    """Everything, read again, must be what was verified in pieces."""
     return _sum(_judge_whole(scene, each) for each in scene.subjects)
 
 
 def judge_rewritten(scene: Scene) -> Verdict:
-    """The same where old rows may be in new files now: all that Kafka has by now is to be there, each once."""
+    """The same after rewrites: all that Kafka has, once each."""
     new = _sum(_taken_up(each) for each in scene.subjects)
     whole = judge_whole(scene)
     for each in scene.subjects:
@@ -59,7 +59,7 @@ def judge_rewritten(scene: Scene) -> Verdict:
 
 
 def _taken_up(subject: Subject) -> Verdict:
-    """What Kafka has beyond what was verified, to be held against the table as a whole."""
+    """Return Kafka's records beyond the verified ones, to compare with the whole table."""
     known, ends = subject.verified, subject.log_ends()
     there = _expected(subject, known.ends)
     for partition, records in there.items():
@@ -116,7 +116,6 @@ def _judge_part(subject: Subject) -> Verdict:
 
 
 def _expected(subject: Subject, starts: readings.Starts) -> dict[int, list[Seen]]:
-    """What Kafka has from these offsets on, or had when it was staged."""
     known = subject.verified
     there = {partition: max(start, known.staged_to.get(partition, 0)) for partition, start in starts.items()}
     found = readings.of_kafka(subject.stack, subject.topic, there)
@@ -127,7 +126,7 @@ def _expected(subject: Subject, starts: readings.Starts) -> dict[int, list[Seen]
 
 
 def keep_staged(scene: Scene, subject: Subject) -> dict[int, int]:
-    """Remember what is staged as Kafka has it, before Kafka forgets it; where that ends, by partition."""
+    """Remember staged records before Kafka deletes them. Returns the ends by partition."""
     known, ends = subject.verified, dict[int, int]()
     for one in _ranges(scene.dsn, subject.topic):
         if one.state == "uploaded":
@@ -141,7 +140,6 @@ def keep_staged(scene: Scene, subject: Subject) -> dict[int, int]:
 
 
 def _adopt_files(subject: Subject) -> None:
-    """Take the table's files for those that were verified: its rows were, all of them."""
     tasks = subject.stack.catalog().load_table(subject.table).scan().plan_files()
     subject.verified.files = {task.file.file_path: _size(task) for task in tasks}
 
@@ -168,7 +166,7 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
 
 
 def _replayed(scene: Scene, subject: Subject, starts: readings.Starts, expected: Sequence[Seen]) -> list[Anomaly]:
-    """What a replay gives from these offsets on, and its digest, are Kafka's."""
+    """A replay and its digest must be Kafka's."""
     where = f"replay of {subject.topic}"
     try:
         found = readings.in_order(readings.of_replay(scene.direct, subject.topic, starts))
@@ -181,7 +179,7 @@ def _replayed(scene: Scene, subject: Subject, starts: readings.Starts, expected:
 
 
 def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anomaly]:
-    """New files' rows are the new records; files seen before are there as they were; each once, each an object."""
+    """New files have the new records; old files are unchanged; each file once."""
     tasks = _tasks_in_order(table)
     known = subject.verified.files
     new = [task for task in tasks if task.file.file_path not in known]
@@ -207,7 +205,6 @@ def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anom
 
 
 def _rows_of(subject: Subject, table: Table, tasks: Sequence[Any]) -> list[Seen]:
-    """The rows of these files as they stand there; by offset where a range is in several files."""
     found = list(readings.of_rows(table, tasks))
     if subject.by_columns:
         found.sort(key=_place_of)
@@ -219,7 +216,7 @@ def _place_of(record: Seen) -> tuple[int, int]:
 
 
 def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anomaly]:
-    """Offsets are Kafka's ends; what snapshots say they advanced are chains that lead there; no commit twice."""
+    """Offsets are Kafka's ends; snapshots' progress leads there; no commit twice."""
     anomalies = []
     offsets = _offsets(table)
     if wrong := {
@@ -233,7 +230,7 @@ def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anom
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
         for name, (start, end) in json.loads(summary.get("archiver.ranges", "{}")).items():
             partition = int(name)
-            # Snapshots between others expire once their files have records that were removed.
+            # Snapshots in the middle expire once their files have records that were removed.
             is_thinned = bool(subject.verified.first or subject.verified.erased)
             if at.get(partition, start) != start and not (is_thinned and at[partition] < start):
                 anomalies.append(
@@ -255,7 +252,7 @@ def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anom
 
 
 def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped: frozenset[int]) -> list[Anomaly]:
-    """Committed ranges are one chain, their files the table's, their digests Kafka's; nothing is left staged."""
+    """Committed ranges are adjacent, with the table's files and Kafka's digests; nothing is staged."""
     known, where = subject.verified, f"registry of {subject.topic}"
     found = _ranges(scene.dsn, subject.topic)
     committed = [one for one in found if one.state == "committed"]
@@ -287,7 +284,7 @@ def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped:
 
 
 def _books(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
-    """The registry's account of offsets says what its files say."""
+    """The registry's account and files agree."""
     for text in differences_of_books(scene.direct, subject.topic)[:3]:
         yield Anomaly(defect=Defect.BOOKS, where=f"registry of {subject.topic}", text=text)
 
@@ -316,12 +313,10 @@ def _ranges(dsn: str, topic: str) -> list[_Range]:
 
 
 def _tasks_in_order(table: Table) -> list[Any]:
-    """The table's files, by partition and first offset, as their metrics say."""
     return sorted(table.scan().plan_files(), key=lambda task: _place(table, task.file))
 
 
 def by_partition(table: Table) -> dict[int, list[Any]]:
-    """The table's files by their partition of the topic."""
     found: dict[int, list[Any]] = {}
     for task in _tasks_in_order(table):
         found.setdefault(_place(table, task.file)[0], []).append(task.file)

@@ -1,4 +1,4 @@
-"""The verdict of `archiver verify` on tables that are right: it finds nothing wrong, and all records proven."""
+"""`archiver verify` on right tables: nothing wrong, and all records proven."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 def judge_verified(scene: Scene, *, verdict: Verdict) -> Verdict:
-    """A verdict that all is right, and what `verify` finds wrong nevertheless."""
+    """Add what `verify` finds wrong."""
     found = tuple(anomaly for each in scene.subjects for anomaly in _found(scene, each))
     return Verdict(records=verdict.records, digest=verdict.digest, anomalies=(*verdict.anomalies, *found))
 
@@ -34,7 +34,6 @@ def _found(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
 
 
 def _otherwise(known: Verified, report: TopicReport) -> Iterator[str]:
-    """What it says otherwise than the judges: of which records there are, and of why others aren't."""
     records = readings.in_order(known.records)
     if (report.rows, report.digest) != (len(records), digest_of(records)):
         yield f"{report.rows} records are proven, {report.digest}; there are {len(records)}, {digest_of(records)}"
@@ -44,7 +43,7 @@ def _otherwise(known: Verified, report: TopicReport) -> Iterator[str]:
 
 
 def _caused(known: Verified) -> Iterator[GapKind]:
-    """The kinds of gaps that faults of these rounds left for good. What others deleted came back."""
+    """Yield kinds of permanent gaps. Rows that other writers deleted came back."""
     if known.lost:
         yield GapKind.LOST
     if known.first:

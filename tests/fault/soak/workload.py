@@ -1,7 +1,7 @@
-"""Producers of everything that archives trip over, at random but by a seed; what the broker acknowledged is kept.
+"""Seeded random producers of odd records, with acknowledgements.
 
-Plain, idempotent and transactional producers (committed, aborted and left open), all codecs, odd keys, values and
-headers, timestamps late and wild, batches of one record and of hundreds.
+Plain, idempotent and transactional (committed, aborted, open), all codecs, odd keys, values, headers and timestamps,
+batches of all sizes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ValueMaker = Callable[[Random], bytes | None]
 
 
 def raw_value(noise: Random) -> bytes | None:
-    """Bytes, some of them many, some none; a tombstone now and then."""
+    """Return few or many bytes, none, or a tombstone."""
     kind = noise.random()
     if kind < 0.08:
         return None
@@ -32,7 +32,7 @@ def raw_value(noise: Random) -> bytes | None:
 
 
 def text_values(known: Callable[[], int]) -> ValueMaker:
-    """Messages of strings in Protobuf, with one field more than are `known` now, some broken; or no value."""
+    """Return Protobuf messages with one field more than `known`, some broken; or None."""
 
     def make(noise: Random) -> bytes | None:
         kind = noise.random()
@@ -47,12 +47,11 @@ def text_values(known: Callable[[], int]) -> ValueMaker:
 
 
 def text_field(number: int, text: str) -> bytes:
-    """A string field as the wire has it; numbers below 16, up to 127 bytes."""
     return bytes([number << 3 | 2, len(text.encode())]) + text.encode()
 
 
 class Workload:
-    """The producers of one topic. Close an open transaction before expecting all records to be archived."""
+    """The producers of one topic. Close open transactions before expecting all records."""
 
     def __init__(self, bootstrap: str, topic: str, ledger: Ledger, value: ValueMaker, *, name: str = "") -> None:
         self._bootstrap = bootstrap
@@ -64,7 +63,6 @@ class Workload:
         self._open: tuple[Producer, dict[Place, Payload]] | None = None
 
     def produce(self, noise: Random, partitions: int, records: int) -> None:
-        """About so many records, by producers of all kinds in turn."""
         left = records
         while left > 0:
             count = noise.randrange(1, max(2, records // 3))
@@ -76,18 +74,16 @@ class Workload:
             left -= count
 
     def leave_open(self, noise: Random, partitions: int) -> None:
-        """Begin a transaction and leave it open: nothing behind its first record is stable."""
+        """Leave a transaction open: nothing after its first record is stable."""
         if self._open is None:
             self._transact(noise, partitions, noise.randrange(1, 40), ending="open")
 
     def end_transaction(self, noise: Random) -> None:
-        """Commit or abort what was left open."""
         if self._open is not None:
             (producer, pending), self._open = self._open, None
             self._end(producer, pending, noise.choice(("commit", "abort")))
 
     def backlog(self, noise: Random, partition: int, records: int) -> None:
-        """Many small batches in one partition, so that it is cut into parallel tasks."""
         self._send(
             self._producer("single", noise), noise, range(partition, partition + 1), records, self._ledger.entry()
         )
@@ -115,7 +111,7 @@ class Workload:
             else:
                 producer.abort_transaction(TIMEOUT_S)
         except KafkaException as error:
-            # What became of it nobody knows: its records are neither expected nor forbidden.
+            # Its outcome is unknown: its records are neither expected nor forbidden.
             if not error.args[0].txn_requires_abort() and not error.args[0].fatal():
                 raise
             self._producers = {name: each for name, each in self._producers.items() if each is not producer}

@@ -1,4 +1,4 @@
-"""A log's bytes archived in a folder, and the batches that come out of the archive."""
+"""A log's bytes archived in a folder, and the batches of the archive."""
 
 from __future__ import annotations
 
@@ -38,15 +38,13 @@ HEADER_FIELDS = (
 
 
 class KnownRows:
-    """A source of mappings that knows those of ROWS."""
-
     def row_mapping(self, version: int) -> RowMapping:
         assert version == ROWS.schema_version
         return ROWS
 
 
 def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1) -> Lake:
-    """The log's records from offset 0 to `end`, in about so many files."""
+    """Archive records up to offset `end`, in about `files` files."""
     lake = Lake(folder, ROWS)
     archive_more(lake, log, start=0, end=end, aborted=aborted, files=files)
     return lake
@@ -55,7 +53,7 @@ def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTra
 def archive_more(
     lake: Lake, log: bytes, *, start: int, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1
 ) -> None:
-    """Archive a log's records from `start` to `end`, in about so many files."""
+    """Archive records from `start` to `end`, in about `files` files."""
     limits = DecodeLimits(chunk=(1 << 30) - 1)
     decoded = decode_batches(log, start_offset=start, end_offset=end, aborted=aborted, limits=limits)
     assert decoded.consumed == len(log)
@@ -80,7 +78,6 @@ def archive_more(
 
 
 def fetches(source: ArchivedBatches, max_bytes: int, *, start: int = 0, **options: Any) -> Iterator[FetchedBatches]:
-    """What a client gets that goes on until the end."""
     cursor = BatchCursor(partition=0, offset=start)
     while True:
         result = source.fetch(cursor, max_bytes, **options)
@@ -97,7 +94,6 @@ def data_of(found: FetchedBatches) -> bytes:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Batches one after the other, each with its length."""
     result = []
     while data:
         size = HEADER.unpack_from(data)[1] + 12

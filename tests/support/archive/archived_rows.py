@@ -1,4 +1,4 @@
-"""Rows for an archive, and the records that a replay must give for them."""
+"""Rows for an archive, and the records of their replay."""
 
 from __future__ import annotations
 
@@ -51,8 +51,6 @@ def records_of(rows: Iterable[Any], partition: int, start: int = 0, end: int = 1
 
 
 class KnownMapping:
-    """A source that knows the mappings of these rows."""
-
     def __init__(self, *rows: Any) -> None:
         self.rows = {row.schema_version: row for row in rows}
 

@@ -1,4 +1,4 @@
-"""A small trail in a folder of this machine: entries alone and packed, and checkpoints that a fresh key signed."""
+"""A small audit trail in a local folder: entries, packs, and signed checkpoints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ EMPTY = ChainHead(table_uuid=UUID_, entries=0, last_hash=FIRST_PREV, digest=NO_R
 
 
 def appended(number: int) -> Appended:
-    """An append of ten offsets, with a digest of its own."""
     one = DataFileInfo(
         path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, partition_value=0, digest=digest_text(number)
     )
@@ -45,7 +44,6 @@ def appended(number: int) -> Appended:
 
 
 def acts(count: int) -> list[Act]:
-    """A beginning, a schema, appends, and now and then something else."""
     result: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
     while len(result) < count:
         number = len(result)
@@ -56,7 +54,7 @@ def acts(count: int) -> list[Act]:
 
 @dataclass
 class Written:
-    """A trail that is being written. `head` is where its chain ends. It lies in `path`, or where it is `stored`."""
+    """`head` is the end of the chain. The trail is in `path`, or in `stored`."""
 
     path: Path
     signing: SigningKey
@@ -91,6 +89,5 @@ class Written:
 def checked(
     path: Path, keys: Sequence[PublicKey], *, kept: dict[str, bytes] | None = None, max_age: float | None = None
 ) -> TrailReport:
-    """The check of the trail in a folder of this machine."""
     trail = FoundTrail(folder=TrailFolder(path=path.as_uri(), objects=ObjectStore()))
     return trail.check(keys, kept=kept, max_age=max_age)

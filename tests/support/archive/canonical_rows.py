@@ -1,12 +1,8 @@
-"""The form in which rows of all engines, and those we expect, are compared: JSON values, guided by the table's schema.
+"""The form in which rows of all engines are compared: JSON values, by the table's schema.
 
-Engines hand over one value in many shapes. What this module makes equal, and nothing else:
-
-- a struct is its columns by name, a named tuple or a plain one too; the id in `<name>_deleted_<id>` is N
-- a map is a list of pairs in the order of their keys' JSON text: engines keep no order of their own
-- bytes are hex, also from engines that call them strings
-- floats are the hex of their exact value, so that -0.0 is not 0.0; every NaN is `nan`; a `float` is what 32 bits hold
-- times are microseconds since 1970; decimals are whole numbers
+Structs are columns by name (the id in `<name>_deleted_<id>` is N); maps are pairs in the order of their keys' JSON;
+bytes are hex; floats are the hex of their exact value, NaN is `nan`; times are microseconds since 1970; decimals are
+integers.
 """
 
 from __future__ import annotations
@@ -41,10 +37,9 @@ _ID = re.compile(r"_deleted_\d+")
 
 
 def canonical_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, *, nulls: bool = True) -> list[dict[str, Any]]:
-    """Rows in the common form, by partition and offset. Columns that a row lacks are left out.
+    """Rows by partition and offset, without missing columns.
 
-    Without `nulls` a null struct is a struct of nulls, and a null list or map an empty one: for engines that have no
-    such nulls.
+    Without `nulls` a null struct has null members, and null lists and maps are empty.
     """
     types = {field.name: field.field_type for field in schema.fields}
     result = [{name: canonical(value, types[name], nulls=nulls) for name, value in row.items()} for row in rows]
@@ -54,7 +49,6 @@ def canonical_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, *, nulls: 
 
 
 def canonical(value: Any, kind: IcebergType, *, nulls: bool = True) -> Any:
-    """One value of a type in the common form."""
     if value is None and (nulls or not isinstance(kind, (StructType, ListType, MapType))):
         return None
     match kind:

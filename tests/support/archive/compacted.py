@@ -1,4 +1,4 @@
-"""A table of files that we wrote, for compactions: changed by others, and put together as the job does."""
+"""A table for compactions, changed by other writers, and compacted as by the job."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ from tests.support.archive.lake import TOPIC, Lake
 
 
 class CompactedTable:
-    """A table, and the ranges that a registry would know of it."""
-
     def __init__(self, folder: Path, archive: Any) -> None:
         self.lake = Lake(folder / "lake", archive.rows)
         self.archive = archive
@@ -50,7 +48,6 @@ class CompactedTable:
         return replayed(self.lake.archive(registry=lambda *_: KnownMapping(self.archive.rows)), partition)
 
     def add(self, start: int, end: int, *, partition: int = 0, step: int = 1, expected: int = 0) -> str:
-        """Archive a range, by the table's first spec."""
         rows = rows_of(self.archive, range(start, end, step), partition=partition)
         path = self.lake.add(self.archive.rows, self.archive.batch(rows), start, end, partition=partition)
         assert path is not None
@@ -72,7 +69,6 @@ class CompactedTable:
         return path
 
     def repartition(self, *terms: str) -> None:
-        """Change the table's spec, as `archiver repartition` does."""
         table = self.table
         expected = partitioning_for(terms_of(terms), table.schema, table.partition_source)
         _, updates = repartition_updates(table, expected, new_id())
@@ -132,7 +128,7 @@ class CompactedTable:
         return compact_group(task)
 
     def put(self, *results: GroupResult) -> None:
-        """Commit as the job does; the registry must find every record accounted for."""
+        """Commit as the job does. The registry must account for every record."""
         groups = tuple(result.rewritten for result in results)
         rewrite = Rewrite(commit_id=new_id(), reason="compact", schema_version=1, groups=groups)
         for group in groups:

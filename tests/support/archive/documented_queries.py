@@ -1,4 +1,4 @@
-"""The code on the pages of engines, and the topics that its queries ask: named on the pages as they are here."""
+"""The code on the pages of engines, and the topics that its queries use."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ NOT_JSON = (b"", b"not json \xff", b'{"page":')
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block: the heading above it, its language, and the words beside that."""
-
     heading: str
     language: str
     marks: frozenset[str]
@@ -37,7 +35,6 @@ class Block:
 
 
 def read_blocks(*pages: str) -> list[Block]:
-    """The blocks of code on these pages of the docs, below a heading each."""
     text = "\n".join((DOCS / page).read_text(encoding="utf-8") for page in pages)
     parts = re.split(r"^##+ (.*)$", text, flags=re.MULTILINE)
     fence = re.compile(r"^```(\w+)([ \w]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -49,7 +46,6 @@ def read_blocks(*pages: str) -> list[Block]:
 
 
 def archive_documented(stack: Stack, folder: Path) -> dict[str, str]:
-    """Archive the topics: the name on the pages, and the table's own."""
     proto = folder / "order.proto"
     proto.write_text(ORDER_PROTO)
     topics = {
@@ -110,12 +106,11 @@ BROKEN: Mapping[bytes, str] = {b"\xff\xff": "truncated@0", order(52)[:-1]: "trun
 
 
 def named(text: str, tables: Mapping[str, str]) -> str:
-    """The pages' code, with the tables' own names."""
     return re.sub(r"\bkafka\.(clicks|orders|audit)\b", lambda found: tables[found[1]], text)
 
 
 def first_rows() -> list[list[tuple[Any, ...]]]:
-    """What the three first queries must give, told by what is sent alone."""
+    """Return what the first three queries must give."""
     ends: dict[int, int] = {}
     broken = []
     for message in orders():

@@ -1,4 +1,4 @@
-"""How well each engine reads the reference topics: found in a run, kept in docs/engines."""
+"""How well each engine reads the reference topics (docs/engines)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,6 @@ MARKS: Mapping[str, str] = {"right": "yes", "nulls": "nulls", "wrong": "**wrong*
 
 
 class Findings:
-    """Asks each engine for each column once."""
-
     def __init__(self, stack: Stack, topics: Mapping[str, ReferenceTopic], reader: Callable[[str], Reader]) -> None:
         self._topics = topics
         self._schema = functools.cache(lambda topic: stack.catalog().load_table(topics[topic].table).schema())
@@ -44,7 +42,6 @@ class Findings:
         """What engines said, by engine and title of the case."""
 
     def find(self, engine: str, case: Case | FieldCase) -> Level:
-        """How well this engine reads it."""
         try:
             if isinstance(case, FieldCase):
                 return self._field(engine, case)
@@ -73,7 +70,6 @@ class Findings:
 
 
 def expected_fields(topic: ReferenceTopic, schema: Schema, case: FieldCase) -> list[tuple[int, int, Any]]:
-    """What a query for one field must give."""
     rows = []
     for row in canonical_rows(topic.rows, schema):
         value: Any = row
@@ -85,19 +81,17 @@ def expected_fields(topic: ReferenceTopic, schema: Schema, case: FieldCase) -> l
 
 
 def kept() -> dict[str, Any]:
-    """The findings of the run that the docs tell of."""
     result: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     return result
 
 
 def keep(found: Mapping[str, Any]) -> None:
-    """Write them, and their tables on the page."""
     KEPT.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 def page(text: str, found: Mapping[str, Any]) -> str:
-    """The page with its tables made anew, each between two comments that name it."""
+    """Return the page with new tables between the comments that name them."""
     for table, title in TITLES.items():
         start, end = f"<!-- {table}: written by make interop RECORD=1 -->", f"<!-- end of {table} -->"
         before, _, rest = text.partition(start)

@@ -1,6 +1,6 @@
-"""Rows of a table on the stack's catalog by each engine: whole columns, and a single field behind a filter.
+"""Rows of a table by each engine: whole columns, or a field with a filter.
 
-What these give is as the engine hands it over; `canonical_rows` makes one form of it.
+`canonical_rows` makes them comparable.
 """
 
 from __future__ import annotations
@@ -24,18 +24,12 @@ Row = dict[str, Any]
 
 
 class Reader(Protocol):
-    """One engine."""
+    def column(self, table: str, name: str) -> list[Row]: ...
 
-    def column(self, table: str, name: str) -> list[Row]:
-        """`kafka` and one more column of all rows."""
-
-    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]:
-        """Partition, offset and a field of a struct, of rows from an offset on."""
+    def field(self, table: str, path: Sequence[str], from_offset: int) -> list[tuple[int, int, Any]]: ...
 
 
 class PyicebergReader:
-    """pyiceberg, through Arrow."""
-
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
 
@@ -53,8 +47,6 @@ class PyicebergReader:
 
 
 class SparkReader:
-    """Spark SQL, through Arrow."""
-
     def __init__(self, engine: SparkEngine) -> None:
         self._session = engine.session
 
@@ -66,8 +58,6 @@ class SparkReader:
 
 
 class DuckdbReader:
-    """DuckDB, through Arrow."""
-
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
 
@@ -81,8 +71,6 @@ class DuckdbReader:
 
 
 class TrinoReader:
-    """Trino, by its own client."""
-
     def __init__(self, trino: Trino) -> None:
         self._trino = trino
 
@@ -97,8 +85,6 @@ class TrinoReader:
 
 
 class PolarsReader:
-    """Polars' own reader of Parquet, its files planned by pyiceberg."""
-
     def __init__(self, stack: Stack) -> None:
         os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")  # else it warns that its own planner isn't there
         self._stack = stack
@@ -115,7 +101,6 @@ class PolarsReader:
         return _tuples(result.collect().to_arrow())
 
     def path(self, path: Sequence[str]) -> Any:
-        """A column, or a field of a struct."""
         import polars as pl
 
         result = pl.col(path[0])
@@ -124,7 +109,6 @@ class PolarsReader:
         return result
 
     def scan(self, table: str) -> Any:
-        """The table as a lazy frame."""
         import polars as pl
 
         local = self._stack.endpoints
@@ -139,7 +123,7 @@ class PolarsReader:
 
 
 class ClickhouseReader:
-    """ClickHouse (chdb). `whole` reads structs whole before it takes a field of them."""
+    """chdb. `whole` reads structs whole before it takes a field."""
 
     def __init__(self, stack: Stack, clickhouse: Clickhouse, *, whole: bool) -> None:
         self._stack = stack
@@ -159,14 +143,13 @@ class ClickhouseReader:
         return _tuples(self._clickhouse.query(query))
 
     def source(self, table: str) -> str:
-        """What stands behind FROM."""
         local = self._stack.endpoints
         position = self._stack.catalog().load_table(table).location().replace("s3://", f"{local.s3_endpoint}/")
         return f"icebergS3('{position}/', '{local.access_key}', '{local.secret_key}')"
 
 
 class DatafusionReader:
-    """DataFusion with the table provider of iceberg-rust (pyiceberg-core), or on rows that pyiceberg has read."""
+    """With iceberg-rust's table provider (pyiceberg-core), or on rows of pyiceberg."""
 
     def __init__(self, stack: Stack, *, by_pyiceberg: bool) -> None:
         self._stack = stack
@@ -196,7 +179,7 @@ class DatafusionReader:
 
 
 class IcebergProvider:
-    """A table for DataFusion; pyiceberg's own hands over properties that are no texts, and fails on OAuth2 catalogs."""
+    """Replaces pyiceberg's own, which passes properties that aren't texts and fails on OAuth2 catalogs."""
 
     def __init__(self, table: Table, properties: Mapping[str, str]) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Rows of a flat view of orders as they must be, made by hand from the table's rows as pyiceberg reads them."""
+"""Expected rows of a flat view, made from the table's rows as pyiceberg reads them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ FORMS: Final[Mapping[str, Form]] = {
 
 
 def orders(count: int = 60) -> Iterator[dict[str, Any]]:
-    """Records of a topic of two partitions: orders, tombstones, garbage, odd bytes, no keys, repeated headers."""
     noise = random.Random(11)
     ahead = order_class()(id=7, customer="ahead").SerializeToString() + b"\xfa\x01\x03new"
     odd_order = order_class()(id=9, customer="odd").SerializeToString()
@@ -81,7 +80,6 @@ def orders(count: int = 60) -> Iterator[dict[str, Any]]:
 
 
 def flat(row: Row, form: Form) -> dict[str, Any]:
-    """One row of the table as the flat view must show it."""
     val = row["val"]
     broken = bool(val and val["__err__"])
     result = {name: _at(val, path) for name, path in FIELDS.items()}
@@ -102,7 +100,6 @@ def flat(row: Row, form: Form) -> dict[str, Any]:
 
 
 def errors(rows: list[Row], form: Form) -> list[dict[str, Any]]:
-    """The rows of the view of errors."""
     return [
         {
             "key": _shown(None if row["key"] is None else row["key"]["__raw__"], form),
@@ -117,7 +114,7 @@ def errors(rows: list[Row], form: Form) -> list[dict[str, Any]]:
 
 
 def latest(rows: list[Row], form: Form) -> list[dict[str, Any]]:
-    """The rows of the view of the latest records: as a compacted topic would show them."""
+    """Rows as in a compacted topic."""
     last: dict[tuple[int, bytes], Row] = {}
     for row in sorted(rows, key=lambda row: int(row["kafka"]["offset"])):
         if row["key"] is not None:
@@ -127,7 +124,6 @@ def latest(rows: list[Row], form: Form) -> list[dict[str, Any]]:
 
 
 def texts(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows as texts that are equal when the rows are; maps of headers have no order."""
     ordered = sorted(rows, key=lambda row: (row["kafka_partition"], row["kafka_offset"]))
     return [json.dumps(plain(row | {"headers": _ordered(row["headers"])}), sort_keys=True) for row in ordered]
 

@@ -1,4 +1,4 @@
-"""Somebody who is to be forgotten, and whoever looks whether anything still has her name."""
+"""A person to forget, and searches for her name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from archiver.storage.objects import ObjectStore
 from tests.support.archive.regrouping import Workshop
 
 NAME = b"jane-doe-7c1f"
-"""What is to be forgotten. No other record has it, and it is too long to come by chance."""
+"""The name to forget. No other record has it, and it is too long to occur by chance."""
 
 
 def objects_with_her(config: Path) -> list[str]:
-    """The objects of the table and its journal that have her name: as bytes, in base64, or in compressed rows."""
+    """Return objects of table and journal with her name: as bytes, in base64, or in compressed rows."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     with Workshop.of(config) as shop:
@@ -41,7 +41,6 @@ def _has_her(path: str, data: bytes) -> bool:
 
 
 def registry_with_her(config: Path) -> bool:
-    """Whether a table of the registry has her name, as text or in base64."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         texts = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"').fetchall()]
@@ -49,7 +48,6 @@ def registry_with_her(config: Path) -> bool:
 
 
 def acts(config: Path, topic: str, kind: str) -> list[dict[str, Any]]:
-    """The notes of this kind in the audit trail."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     parts = objects.walk(settings.archive.journal or "")

@@ -1,4 +1,4 @@
-"""Injuries of data files: their bytes, their rows, and what their footers say."""
+"""Injuries of data files: bytes, rows and footers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.storage.parquet_pages import page_headers, with_other_count, 
 
 
 def flipped_page(patient: Patient, seed: int) -> str:
-    """One bit flips in a page of any column, in its data or in what its header says to readers."""
+    """Flip a bit in a page of any column, in its data or header."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -36,7 +36,7 @@ def flipped_page(patient: Patient, seed: int) -> str:
 
 
 def flipped_page_header(patient: Patient, seed: int) -> str:
-    """One bit flips in the type of a data page: readers leave the page out, and many tell nothing."""
+    """Flip a bit in a data page's type: readers skip the page, many in silence."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -46,7 +46,7 @@ def flipped_page_header(patient: Patient, seed: int) -> str:
 
 
 def changed_page_count(patient: Patient, seed: int) -> str:
-    """One bit flips in the number of values of a data page: readers take fewer, or look for more."""
+    """Flip a bit in a data page's number of values: readers take fewer, or look for more."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -56,7 +56,6 @@ def changed_page_count(patient: Patient, seed: int) -> str:
 
 
 def _reads_otherwise(data: bytes, before: pa.Table) -> bool:
-    """Whether a reader that looks at checksums sees a difference. Parts of page headers are read by nobody."""
     try:
         with pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True) as file:
             return not file.read().equals(before)
@@ -65,7 +64,6 @@ def _reads_otherwise(data: bytes, before: pa.Table) -> bool:
 
 
 def cut_file(patient: Patient, seed: int) -> str:
-    """A file is cut short."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -74,14 +72,12 @@ def cut_file(patient: Patient, seed: int) -> str:
 
 
 def missing_file(patient: Patient, seed: int) -> str:
-    """A file is gone."""
     path = random.Random(seed).choice(patient.paths())
     patient.delete(path)
     return path
 
 
 def swapped_files(patient: Patient, seed: int) -> str:
-    """Two files change places."""
     one, other = random.Random(seed).sample(patient.paths(), 2)
     first, second = patient.read(one), patient.read(other)
     patient.write(one, second)
@@ -90,14 +86,13 @@ def swapped_files(patient: Patient, seed: int) -> str:
 
 
 def doubled_file(patient: Patient, seed: int) -> str:
-    """A file has the content of another one."""
     one, other = random.Random(seed).sample(patient.paths(), 2)
     patient.write(one, patient.read(other))
     return f"{one} is {other}"
 
 
 def _rewritten(patient: Patient, path: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Rows of a file changed by somebody who keeps footer and schema: pages and checksums are right."""
+    """Change rows as a writer that keeps footer and schema: pages and checksums are right."""
     with pq.ParquetFile(io.BytesIO(patient.read(path))) as file:
         table = file.read()
         pairs = file.metadata.metadata
@@ -109,7 +104,6 @@ def _rewritten(patient: Patient, path: str, change: Callable[[list[dict[str, Any
 
 
 def dropped_row(patient: Patient, seed: int) -> str:
-    """A row is left out."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
 
@@ -122,7 +116,6 @@ def dropped_row(patient: Patient, seed: int) -> str:
 
 
 def doubled_row(patient: Patient, seed: int) -> str:
-    """A row is there twice."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     _rewritten(patient, path, lambda rows: [*rows, dice.choice(rows)])
@@ -142,8 +135,6 @@ def _changed(patient: Patient, seed: int, change: Callable[[dict[str, Any], rand
 
 
 def changed_header(patient: Patient, seed: int) -> str:
-    """A record's header has another value."""
-
     def change(row: dict[str, Any], dice: random.Random) -> None:
         row["headers"] = [{**row["headers"][0], "value": b"%d" % dice.randrange(1 << 30)}]
 
@@ -151,8 +142,6 @@ def changed_header(patient: Patient, seed: int) -> str:
 
 
 def changed_value(patient: Patient, seed: int) -> str:
-    """A record's value is another one."""
-
     def change(row: dict[str, Any], dice: random.Random) -> None:
         row["val"]["__raw__"] = b"x%d" % dice.randrange(1 << 30)
 
@@ -160,8 +149,6 @@ def changed_value(patient: Patient, seed: int) -> str:
 
 
 def changed_key(patient: Patient, seed: int) -> str:
-    """A record's key is another one, or none."""
-
     def change(row: dict[str, Any], dice: random.Random) -> None:
         row["key"]["__raw__"] = dice.choice([None, b"other"])
 
@@ -169,8 +156,6 @@ def changed_key(patient: Patient, seed: int) -> str:
 
 
 def changed_offset(patient: Patient, seed: int) -> str:
-    """A record has another offset."""
-
     def change(row: dict[str, Any], dice: random.Random) -> None:
         row["kafka"]["offset"] += dice.choice([-1, 1, 1000])
 
@@ -178,8 +163,6 @@ def changed_offset(patient: Patient, seed: int) -> str:
 
 
 def changed_time(patient: Patient, seed: int) -> str:
-    """A record has another timestamp."""
-
     def change(row: dict[str, Any], dice: random.Random) -> None:
         row["kafka"]["event_timestamp"] += timedelta(milliseconds=dice.randrange(1, 1000))
 
@@ -200,8 +183,6 @@ def _footer_edited(patient: Patient, seed: int, edit: Callable[[dict[bytes, byte
 
 
 def edited_footer_digest(patient: Patient, seed: int) -> str:
-    """A footer has another digest."""
-
     def edit(pairs: dict[bytes, bytes], dice: random.Random) -> None:
         pairs[b"archiver.digest"] = b"%032x" % dice.getrandbits(128)
 
@@ -209,8 +190,6 @@ def edited_footer_digest(patient: Patient, seed: int) -> str:
 
 
 def edited_footer_place(patient: Patient, seed: int) -> str:
-    """A footer claims other offsets, or another partition, topic or schema."""
-
     def edit(pairs: dict[bytes, bytes], dice: random.Random) -> None:
         name = dice.choice([b"start-offset", b"end-offset", b"partition", b"topic", b"cluster-id", b"schema-version"])
         key = b"archiver." + name
@@ -225,5 +204,4 @@ def edited_footer_place(patient: Patient, seed: int) -> str:
 
 
 def edited_footer_gone(patient: Patient, seed: int) -> str:
-    """A footer is without what the archiver wrote into it."""
     return _footer_edited(patient, seed, lambda pairs, _: pairs.clear())

@@ -1,4 +1,4 @@
-"""Injuries of what is told about data files: the journal, manifests, manifest lists and the registry."""
+"""Injuries of metadata: journal, manifests, manifest lists and registry."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from tests.support.archive.patient import Patient
 
 
 def missing_entry(patient: Patient, seed: int) -> str:
-    """An entry of the journal is gone."""
     path = random.Random(seed).choice(patient.entries())
     patient.delete(path)
     return path
 
 
 def flipped_entry(patient: Patient, seed: int) -> str:
-    """A bit flips in the digest, the path or the offsets of an entry of the journal."""
+    """Flip a bit in an entry's digest, path or offsets."""
     dice = random.Random(seed)
     path = dice.choice(patient.entries())
     value = json.loads(patient.read(path))
@@ -42,7 +41,6 @@ def flipped_entry(patient: Patient, seed: int) -> str:
 
 
 def broken_entry(patient: Patient, seed: int) -> str:
-    """An entry of the journal is cut short."""
     dice = random.Random(seed)
     path = dice.choice(patient.entries() + patient.entries("schema-") + patient.entries("starts-"))
     data = patient.read(path)
@@ -57,7 +55,7 @@ def _manifests(patient: Patient) -> list[Any]:
 
 
 def _avro_edited(patient: Patient, path: str, edit: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Records of an Avro file changed; it keeps its length where that is what the list says."""
+    """Change an Avro file, and keep its length if a list states it."""
     reader = fastavro.reader(io.BytesIO(patient.read(path)))
     records = list(reader)
     edit(records)
@@ -69,7 +67,6 @@ def _avro_edited(patient: Patient, path: str, edit: Callable[[list[dict[str, Any
 
 
 def edited_manifest_rows(patient: Patient, seed: int) -> str:
-    """A manifest counts other rows or bytes of a file."""
     dice = random.Random(seed)
     manifest = dice.choice(_manifests(patient))
 
@@ -82,7 +79,6 @@ def edited_manifest_rows(patient: Patient, seed: int) -> str:
 
 
 def edited_manifest_bounds(patient: Patient, seed: int) -> str:
-    """A manifest has bounds of offsets that hide rows."""
     dice = random.Random(seed)
     manifest = dice.choice(_manifests(patient))
 
@@ -99,14 +95,12 @@ def edited_manifest_bounds(patient: Patient, seed: int) -> str:
 
 
 def dropped_manifest_entry(patient: Patient, seed: int) -> str:
-    """A manifest doesn't name a file any more."""
     manifest = random.Random(seed).choice(_manifests(patient))
     _avro_edited(patient, manifest.manifest_path, lambda entries: entries.pop() and None)
     return str(manifest.manifest_path)
 
 
 def edited_manifest_list(patient: Patient, seed: int) -> str:
-    """A manifest list counts other rows, or names one manifest less."""
     dice = random.Random(seed)
     snapshot = patient.table.iceberg.current_snapshot()
     assert snapshot is not None
@@ -122,7 +116,6 @@ def edited_manifest_list(patient: Patient, seed: int) -> str:
 
 
 def edited_registry(patient: Patient, seed: int) -> str:
-    """A row of the registry has another digest."""
     dice = random.Random(seed)
     with psycopg.connect(patient.config.registry.dsn) as connection:
         rows = connection.execute("SELECT id, digest FROM files WHERE state = 'committed' ORDER BY id").fetchall()

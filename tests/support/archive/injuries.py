@@ -1,4 +1,4 @@
-"""What can happen to an archive in years: seeded injuries of its files, metadata, journal and registry."""
+"""What can happen to an archive in years: seeded injuries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.support.archive.injured_metadata import (
 from tests.support.archive.patient import Patient
 
 Injury = Callable[[Patient, int], str]
-"""Hurts a patient, by a seed; says where."""
+"""Injures a patient by a seed, and returns a description."""
 
 INJURIES: Final[dict[str, Injury]] = {
     item.__name__: item

@@ -1,4 +1,4 @@
-"""A short run of a job, as its observers are told it."""
+"""A short run of a job, as events for observers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ LOSS = DataLoss("Records were deleted", topic="orders", partition=1)
 
 
 def play(observer: JobObserver) -> None:
-    """Tell an observer the run."""
     for event in run():
         observer(event)
 

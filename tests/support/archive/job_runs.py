@@ -1,4 +1,4 @@
-"""Runs of the archive job in this process, what the tables then hold, and a configuration without the registry."""
+"""Runs of the archive job in this process, and the resulting tables."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from tests.support.servers.stack import Stack, unique
 
 
 def run(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:
-    """Run the job once; partitions may fail."""
     return ArchiveJob(load_config(config), topics, engine=engine or InlineEngine(), accept_raw=accept_raw).run_once()
 
 
 def archive_once(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:
-    """Archive `topics` to their end; a failure of any partition fails the test."""
+    """Archive `topics` to their end. A failed partition fails the test."""
     report = run(config, *topics, engine=engine, accept_raw=accept_raw)
     assert report.succeeded, report
     return report
 
 
 def without_registry(stack: Stack, config: Path, *, with_journal: bool) -> Path:
-    """The configuration with an empty database and, if so asked, an empty journal."""
+    """Return a configuration with an empty database, and an empty journal unless `with_journal`."""
     settings = load_config(config)
     text = config.read_text().replace(json.dumps(settings.registry.dsn), json.dumps(stack.database()))
     if not with_journal:
@@ -40,27 +39,22 @@ def without_registry(stack: Stack, config: Path, *, with_journal: bool) -> Path:
 
 
 def read(stack: Stack, config: Path, topic: str) -> pa.Table:
-    """The topic's table as pyiceberg reads it."""
     return stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow()
 
 
 def places(table: pa.Table) -> list[tuple[int, int]]:
-    """Partition and offset of each row."""
     return sorted((row["partition"], row["offset"]) for row in table.column("kafka").to_pylist())
 
 
 def values(table: pa.Table) -> list[bytes]:
-    """The bytes of each row's value."""
     return sorted(row["__raw__"] for row in table.column("val").to_pylist())
 
 
 def numbered(numbers: Sequence[int], partitions: int = 1, **more: Any) -> list[dict[str, Any]]:
-    """A record for each number, dealt out to the partitions in turn."""
     return [{"value": b"%d" % number, "partition": number % partitions, **more} for number in numbers]
 
 
 def schema(folder: Path, fields: str) -> dict[str, str]:
-    """The configuration of a Protobuf format; its .proto file has these fields."""
     path = folder / "event.proto"
     path.write_text(f'syntax = "proto3"; package shop; message Event {{ {fields} }}')
     return {"format": "protobuf", "message": "shop.Event", "proto": str(path)}

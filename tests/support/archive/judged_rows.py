@@ -1,4 +1,4 @@
-"""Rows as ingest writes them, and what a condition on a column says of them."""
+"""Rows as ingest writes them, and the verdict of a condition on them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ RECORD = PLAIN | {"batch_start": 0, "batch_end": 99}
 
 
 def text(number: int, value: bytes) -> bytes:
-    """A field with text or a message, as Protobuf writes it."""
     return bytes((number << 3 | 2, len(value))) + value
 
 
 def rows_of(written: Assignment, *values: bytes | None, keys: bool = False) -> pa.RecordBatch:
-    """Rows as ingest writes them by this version."""
     part = "key" if keys else "value"
     sent = pa.RecordBatch.from_pylist(
         [RECORD | {"key": None, "value": None, "offset": at, part: value} for at, value in enumerate(values)], RECORDS
@@ -35,14 +33,12 @@ def rows_of(written: Assignment, *values: bytes | None, keys: bool = False) -> p
 
 
 def said(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
-    """The rows that have the value, and those of which nothing is known."""
     (column,) = table_columns(Where.parse(condition), now.iceberg_schema, now.state).values()
     found = answer(column, rows, KnownMapping(*(each.row for each in (now, *versions))))
     return np.flatnonzero(found.holds).tolist(), np.flatnonzero(found.unknown).tolist()
 
 
 def gone(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
-    """The rows that an erasure takes out, and those that it names."""
     records = pa.RecordBatch.from_pydict(
         {"partition": np.zeros(rows.num_rows, np.int32), "offset": np.arange(rows.num_rows)}
     )
@@ -55,7 +51,6 @@ def gone(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assig
 
 
 def union_rows(written: Assignment, *values: tuple[str, bytes]) -> pa.RecordBatch:
-    """Rows of a topic with several messages, each of its own."""
     mapping = written.row.value
     which = np.array([mapping.messages.index(name) for name, _ in values], np.int16)
     decoded = mapping.decode(pa.array([value for _, value in values], pa.binary()), which=which)

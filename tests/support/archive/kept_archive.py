@@ -1,6 +1,6 @@
-"""An archive as one version left it: servers' state in packed files, and its records as a Kafka client read them.
+"""An archive of one version: packed state of servers, and the records as a client read them.
 
-`tests/vectors/make_archive.py` writes such a folder; docs/testing.md says what is in it.
+Made by `tests/vectors/make_archive.py`; see docs/testing.md.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ _ABOUT, _RECORDS, _REGISTRY, _OBJECTS, _BROKER = (
 
 
 class Fate(StrEnum):
-    """Why the table has a record's row, or hasn't."""
-
     ARCHIVED = "archived"
     STAGED = "staged"
     """Uploaded and staged by a job that was killed before its commit."""
@@ -48,8 +46,6 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRecord:
-    """A record as confluent-kafka read it from the broker, and what became of it."""
-
     topic: str
     seen: Seen
     fate: Fate
@@ -68,7 +64,6 @@ class KeptRecord:
         return cls(topic=line["topic"], seen=seen, fate=Fate(line["fate"]))
 
     def to_json(self) -> dict[str, Any]:
-        """Keys, values and headers' values in base64, null where they are null."""
         plain = self.seen._asdict()
         headers = [[name, _text(value)] for name, value in self.seen.headers]
         coded = {"key": _text(self.seen.key), "value": _text(self.seen.value), "headers": headers}
@@ -77,8 +72,6 @@ class KeptRecord:
 
 @dataclass(frozen=True, slots=True)
 class KeptArchive:
-    """The files of a kept archive in `folder`."""
-
     folder: Path
 
     @classmethod
@@ -87,35 +80,28 @@ class KeptArchive:
 
     @property
     def about(self) -> dict[str, Any]:
-        """The archiver's version, the topics' sections, tables' metadata files and UUIDs, a group and a user."""
         return dict(json.loads((self.folder / _ABOUT).read_text()))
 
     @property
     def protos(self) -> tuple[Path, ...]:
-        """The .proto files that the topics' sections name."""
         return tuple(sorted(self.folder.glob("*.proto")))
 
     @property
     def public_key(self) -> Path:
-        """The key of those who signed the audit trail's checkpoints."""
         return self.folder / "audit.pub"
 
     def records(self) -> tuple[KeptRecord, ...]:
-        """Every record that a topic ever had, by topic, partition and offset."""
         lines = lzma.decompress((self.folder / _RECORDS).read_bytes()).splitlines()
         return tuple(KeptRecord.of_json(json.loads(line)) for line in lines)
 
     def registry(self) -> bytes:
-        """The registry's database, as `pg_dump` writes it: SQL."""
         return lzma.decompress((self.folder / _REGISTRY).read_bytes())
 
     def objects(self) -> dict[str, bytes]:
-        """The objects of tables and journal by their paths: bucket/key."""
         with tarfile.open(self.folder / _OBJECTS) as archive:
             return {member.name: _content(archive, member) for member in archive if member.isfile()}
 
     def unpack_broker(self, folder: Path) -> None:
-        """Write what the broker's log folder had after it was stopped."""
         with tarfile.open(self.folder / _BROKER) as archive:
             archive.extractall(folder, filter="data")
 
@@ -128,7 +114,7 @@ class KeptArchive:
         objects: Mapping[str, bytes],
         broker: Path,
     ) -> None:
-        """Write all; the same state gives the same bytes."""
+        """Write all, deterministically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _ABOUT).write_text(json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         lines = (json.dumps(record.to_json(), separators=(",", ":")) + "\n" for record in records)

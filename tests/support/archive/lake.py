@@ -1,4 +1,4 @@
-"""A table in a folder, written by us, then changed by pyiceberg as others would change it."""
+"""A table in a folder, written by the archiver, then changed by pyiceberg as other engines would."""
 
 from __future__ import annotations
 
@@ -63,8 +63,6 @@ DAY = 19_675
 
 
 class Lake:
-    """One topic's table, and a TableSource for it."""
-
     def __init__(self, folder: Path, rows: RowMapping) -> None:
         self.folder = folder
         self.io = PyArrowFileIO()
@@ -112,7 +110,7 @@ class Lake:
         digest: str | None = None,
         largest: int | None = None,
     ) -> str | None:
-        """Archive a range as ingest does: our writer, our commit. No batch: nothing in the range survived."""
+        """Archive a range as ingest does. `batch` is None if no record survived."""
         file = None if batch is None else self._written(rows, batch, (partition, start, end), digest, largest)
         one = TranslatedRange(
             id=new_id(),
@@ -165,7 +163,6 @@ class Lake:
         self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
 
     def set_main(self, snapshot_id: int) -> None:
-        """What `set_current_snapshot` asks of a catalog."""
         update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
         self.metadata = update_table_metadata(self.metadata, (update,), enforce_validation=True)
 
@@ -183,7 +180,7 @@ class Lake:
         drop: bool = False,
         **options: Any,
     ) -> list[str]:
-        """Replace every data file by what `change` makes of all rows, without our footer, as a foreign engine would."""
+        """Replace all data files by `change` of all rows, without footers, as a foreign engine would."""
         everything = pa.concat_tables([pq.read_table(one.file_path.removeprefix("file://")) for one in self.files()])
         changed = change(everything.replace_schema_metadata(None))
         tables = [changed] if isinstance(changed, pa.Table) else list(changed)
@@ -198,7 +195,7 @@ class Lake:
         operation: Operation = Operation.OVERWRITE,
         **options: Any,
     ) -> list[str]:
-        """Replace every data file by files of these rows. The snapshot claims to be this operation."""
+        """Replace all data files. The snapshot claims `operation`."""
         old = self.files()
         fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
 
@@ -216,11 +213,10 @@ class Lake:
         return [one.file_path for one in fresh]
 
     def _rename_operation(self, operation: Operation) -> None:
-        """Have the current snapshot claim to be another operation."""
         self._set_summary(operation, {})
 
     def sign(self, **properties: str) -> None:
-        """Have the current snapshot claim these properties: `commit_id` and `rewrite` are the archiver's."""
+        """Set summary properties of the current snapshot, such as the archiver's `commit_id` and `rewrite`."""
         summary = self.metadata.snapshots[-1].summary
         assert summary is not None
         self._set_summary(
@@ -235,7 +231,7 @@ class Lake:
         self.metadata = self.metadata.model_copy(update={"snapshots": [*earlier, named]})
 
     def retire(self, before: int) -> None:
-        """Retire the files of partition 0 whose offsets are all below this one, and delete them, as `expire` does."""
+        """Retire and delete partition 0's files below this offset, as `expire` does."""
         field = self.metadata.schema().find_field("kafka.offset").field_id
         going = [each for each in self.files() if int.from_bytes(each.upper_bounds[field], "little") < before]
 
@@ -249,7 +245,6 @@ class Lake:
             Path(each.file_path.removeprefix("file://")).unlink()
 
     def insert(self, table: pa.Table) -> None:
-        """Append rows that the archiver didn't write."""
         file = self._foreign(table, with_metrics=True)
         self._commit(lambda snapshot: snapshot.fast_append(), lambda producer: producer.append_data_file(file))
 
@@ -272,7 +267,7 @@ class Lake:
         self._add_deletes(data_file(path, content, table.num_rows, partition, equality_ids=field_ids))
 
     def delete_by_vectors(self, positions: Mapping[str, Iterable[int]], **more: Any) -> Path:
-        """Delete rows by vectors, all in one Puffin file, which is returned. `more` is what their entries say else."""
+        """Delete rows by vectors in one Puffin file, which is returned. `more` goes to their entries."""
         path = self.folder / f"{uuid4()}.puffin"
         places = write_vectors(path, positions)
         self._add_deletes(*(vector_entry(path, place, DAY, **more) for place in places))
@@ -322,7 +317,7 @@ class Lake:
 
 
 class DeleteManifest(ManifestWriterV2):
-    """Writes a manifest of delete files, which pyiceberg can't, with the fields of v3 where they have any."""
+    """Writes a manifest of delete files, which pyiceberg can't."""
 
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:
         schema = self._with_partition(3)
@@ -363,10 +358,7 @@ def schema_of(rows: RowMapping) -> Schema:
 
 
 def claim_order(lake: Lake) -> None:
-    """Put the later half of all rows first, in one file whose footer claims that they are sorted.
-
-    As refills of an earlier archiver did, if the file that they copied was not sorted.
-    """
+    """Put the later half of rows first, in one file that claims to be sorted, as earlier refills did."""
 
     def halves(table: pa.Table) -> pa.Table:
         middle = table.num_rows // 2

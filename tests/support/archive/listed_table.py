@@ -1,4 +1,4 @@
-"""A table that is manifests only: files that are told of and never read."""
+"""A table of manifests whose files don't exist."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TIMES = {12: MICROS_PER_MILLI, 17: MICROS_PER_MILLI, 18: 1}
 
 
 class ListedTable:
-    """Grows by a manifest at a time; `table` gives it as a snapshot with all of them."""
+    """Grows by a manifest at a time; `table` is a snapshot of all."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class ListedTable:
         deletes: bool = False,
         status: ManifestEntryStatus = ManifestEntryStatus.ADDED,
     ) -> Path:
-        """Write a manifest of these files; entries that aren't added by it have a sequence number of their own."""
+        """Write a manifest. Entries that it didn't add have earlier sequence numbers."""
         own = None if status == ManifestEntryStatus.ADDED else sequence
         path = self.folder / f"manifest-{uuid4()}.avro"
         kind = _DeleteManifest if deletes else ManifestWriterV2
@@ -80,9 +80,9 @@ class ListedTable:
         return path
 
     def table(self, *, parent: Table | None = None, **told: int) -> Table:
-        """The table with one snapshot that lists every manifest, after the one of `parent`, if that is given.
+        """Return the table with one snapshot of all manifests, after `parent`'s.
 
-        `told` is what its summary says, with underscores for hyphens; else how many data files there are.
+        `told` are summary values, with underscores for hyphens.
         """
         path = (self.folder / f"snap-{uuid4()}.avro").as_uri()
         with write_manifest_list(2, self.io.new_output(path), 1, None, 99, "deflate") as writer:
@@ -142,7 +142,7 @@ def data_file(
     offsets: tuple[int, int] | None = None,
     times: Mapping[int, int | None] | None = None,
 ) -> DataFile:
-    """A data file with bounds; of `times` (ms, by field id) None means that no row has one, a missing id unknown."""
+    """Return a data file with bounds. In `times` (ms, by field id) None means no value."""
     bounds = {10: ("<i", partitions), 11: ("<q", offsets)}
     existing = {item: (struct.pack(code, low), struct.pack(code, high)) for item, (code, (low, high)) in _given(bounds)}
     for value, time in (times or {}).items():
@@ -164,7 +164,7 @@ def data_file(
 
 
 def position_deletes(path: str, place: Sequence[Any], *, of: tuple[str, str] | None = None) -> DataFile:
-    """A position delete file; `of` are the least and greatest path it speaks of, where its manifest says."""
+    """`of` are the lowest and highest path, if the manifest states them."""
     low, high = ({}, {}) if of is None else ({2147483546: of[0].encode()}, {2147483546: of[1].encode()})
     return DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,

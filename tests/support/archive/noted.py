@@ -1,4 +1,4 @@
-"""A registry in memory, as far as checks of a table ask one: committed ranges, mappings, and the last check."""
+"""A registry in memory for checks of a table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from schema_mapping.row import RowMapping
 
 @dataclass
 class Noted:
-    """It is every part of a registry in one."""
-
     ranges: list[ExpectedRange] = field(default_factory=list)
     mapping: RowMapping | None = None
     last: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""A topic partitioned by columns: its records, and the judge of each file's partition: pyiceberg's own code."""
+"""A topic partitioned by columns, and the check of files' partitions by pyiceberg."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SKUS = ("A-1", "A-2", "B", "", "ü€😀x", "%2F/.. =", "zz" * 200)
 
 
 def order(numbers: random.Random, number: int) -> bytes | None:
-    """A value: an order as Google's library encodes it, a tombstone, or bytes that are no order."""
+    """Return an order encoded by Google's library, a tombstone, or garbage."""
     if number % 17 == 3:
         return None
     if number % 19 == 5:
@@ -56,7 +56,6 @@ def order(numbers: random.Random, number: int) -> bytes | None:
 
 
 def produce(stack: Stack, topic: str, turn: int, *, count: int = 200, seed: int = 7) -> None:
-    """Records of one day, a batch each few of them."""
     numbers = random.Random(seed + turn)
     stack.produce(
         topic,
@@ -75,7 +74,6 @@ def produce(stack: Stack, topic: str, turn: int, *, count: int = 200, seed: int 
 
 
 def undecodable(proto: str, values: Iterable[bytes | None]) -> int:
-    """How many of these values Google's library can't decode by a schema."""
     kind = message_factory.GetMessageClass(descriptor_of(proto, "t.Order"))
     count = 0
     for value in values:
@@ -87,7 +85,6 @@ def undecodable(proto: str, values: Iterable[bytes | None]) -> int:
 
 
 def settings(folder: Path, terms: list[str] | str = TERMS, **more: Any) -> dict[str, Any]:
-    """The topic's section of a configuration."""
     proto = folder / "order.proto"
     if not proto.exists():
         proto.write_text(PROTO)
@@ -99,10 +96,7 @@ def settings(folder: Path, terms: list[str] | str = TERMS, **more: Any) -> dict[
 
 
 def check_files(table: Table) -> Counter[int]:
-    """Assert that each row is in the partition that pyiceberg's transforms give it; count the files of each spec.
-
-    Bounds are judged too: no row may lie outside those of its file.
-    """
+    """Assert that rows are in pyiceberg's partition and within bounds; count the files per spec."""
     counter: Counter[int] = Counter()
     for task in table.scan().plan_files():
         file = task.file
@@ -118,7 +112,6 @@ def check_files(table: Table) -> Counter[int]:
 
 
 def partition_of(schema: Schema, spec: PartitionSpec, row: Any) -> tuple[Any, ...]:
-    """The partition that a row belongs to, by pyiceberg's transforms."""
     return tuple(
         field.transform.transform(schema.find_type(field.source_id))(
             in_iceberg(value_at(row, column_path(schema, field.source_id)))
@@ -128,19 +121,18 @@ def partition_of(schema: Schema, spec: PartitionSpec, row: Any) -> tuple[Any, ..
 
 
 def column_path(schema: Schema, field_id: int) -> list[str]:
-    """The names down to a column."""
     name = schema.find_column_name(field_id)
     assert name is not None
     return name.split(".")
 
 
 def value_at(row: Any, path: list[str]) -> Any:
-    """A row's value of a column, None where a struct above it is null, or where the file lacks it."""
+    """Return None below a null struct, and for columns that the file lacks."""
     for step in path:
         row = None if row is None else row.get(step)
     return row
 
 
 def in_iceberg(value: Any) -> Any:
-    """A value as pyiceberg's transforms take it: times in microseconds."""
+    """Convert times to microseconds, for pyiceberg's transforms."""
     return int(value.timestamp() * 1_000_000) if hasattr(value, "timestamp") else value

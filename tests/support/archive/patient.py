@@ -1,4 +1,4 @@
-"""A topic's archive that tests hurt, and heal again."""
+"""An archive that tests injure and heal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.storage.foreign_deletion import delete_object
 
 @dataclass(slots=True, kw_only=True)
 class Patient:
-    """A topic's archive that is hurt, and healed again: what was written over or deleted is remembered."""
+    """Remembers what was overwritten or deleted, to heal it."""
 
     config: Config
     table: ArchiveTable
@@ -33,7 +33,6 @@ class Patient:
     @classmethod
     @contextmanager
     def of(cls, path: Path) -> Iterator[Patient]:
-        """For the one topic of a configuration."""
         config = load_config(path)
         (name,) = config.sections
         with TableCatalog(config.catalog) as catalog:
@@ -47,11 +46,9 @@ class Patient:
             )
 
     def paths(self) -> list[str]:
-        """The table's data files."""
         return sorted(file.path for file in ManifestReader().files(self.table.iceberg))
 
     def entries(self, prefix: str = "commit-") -> list[str]:
-        """The objects of the journal."""
         assert self.journal.folder is not None
         return sorted(
             file.path for file in self.journal.objects.list(self.journal.folder) if file.name.startswith(prefix)
@@ -61,7 +58,6 @@ class Patient:
         return self.objects.read(path)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write over an object."""
         self._before.setdefault(path, self.read(path))
         self.objects.write(path, data)
 
@@ -70,7 +66,6 @@ class Patient:
         delete_object(self.objects, path)
 
     def heal(self) -> None:
-        """Put everything back."""
         for path, data in self._before.items():
             self.objects.write(path, data)
         with psycopg.connect(self.config.registry.dsn) as connection:
@@ -85,7 +80,6 @@ class Patient:
 
 @contextmanager
 def healed(path: Path) -> Iterator[Patient]:
-    """A patient that is healed at the end."""
     with Patient.of(path) as patient:
         try:
             yield patient

@@ -1,4 +1,4 @@
-"""Writes deletion vectors into Puffin files, by Iceberg's specification, and the manifest entries that name them."""
+"""Writes deletion vectors into Puffin files, and their manifest entries."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _MAGIC: Final = bytes.fromhex("d1d33964")
 
 @dataclass(frozen=True, slots=True)
 class WrittenVector:
-    """Where the vector of a data file lies in a Puffin file."""
-
     data_file: str
     offset: int
     size: int
@@ -28,7 +26,6 @@ class WrittenVector:
 
 
 def vector(positions: Iterable[int]) -> bytes:
-    """A vector's bytes: length, magic, bitmap and checksum."""
     expected = sorted(positions)
     bitmap = b""
     keys = sorted({value >> 32 for value in expected})
@@ -40,13 +37,11 @@ def vector(positions: Iterable[int]) -> bytes:
 
 
 def framed(bitmap: bytes, *, magic: bytes = _MAGIC) -> bytes:
-    """Length, magic and checksum around what is, or should be, a bitmap."""
     checked = magic + bitmap
     return len(checked).to_bytes(4, "big") + checked + zlib.crc32(checked).to_bytes(4, "big")
 
 
 def write_vectors(path: Path, positions: Mapping[str, Iterable[int]]) -> list[WrittenVector]:
-    """Write a Puffin file with a vector for each data file."""
     data, places = _PUFFIN, list[WrittenVector]()
     for data_file, value in positions.items():
         rows = list(value)
@@ -71,7 +66,6 @@ def write_vectors(path: Path, positions: Mapping[str, Iterable[int]]) -> list[Wr
 
 
 def vector_entry(path: Path, place: WrittenVector, partition: int, **more: Any) -> DataFile:
-    """The entry of a vector in a manifest."""
     events: dict[str, Any] = {
         "content": DataFileContent.POSITION_DELETES,
         "file_path": path.as_uri(),

@@ -1,4 +1,4 @@
-"""Two readings of one topic in one shape: the broker's by confluent_kafka, the table's by ReplayConsumer."""
+"""One topic in one shape: from the broker by confluent_kafka, from the table by ReplayConsumer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ _LOOK_S = 0.02
 
 
 class Seen(NamedTuple):
-    """A record as a consumer sees it."""
-
     partition: int
     offset: int
     timestamp_type: int
@@ -33,17 +31,18 @@ class Seen(NamedTuple):
 
 
 def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
-    """Every committed record that the broker serves, by partition and offset."""
     consumer = stack.consumer(enable_partition_eof=True, receive_message_max_bytes=200_000_000)
     try:
-        consumer.list_topics(topic, TIMEOUT_S)  # who knows no leader when offsets are asked for waits half a second
+        consumer.list_topics(
+            topic, TIMEOUT_S
+        )  # a client that knows no leader when it looks up offsets waits half a second
         return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
     finally:
         consumer.close()
 
 
 def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
-    """Wait until no transaction is open in a topic. Brokers say that one has ended before they write its markers."""
+    """Wait until no transaction is open. Brokers report the end before they write the markers."""
     requests = {TopicPartition(topic, value): OffsetSpec.latest() for value in range(partitions)}
     deadline = time.monotonic() + TIMEOUT_S
 
@@ -52,7 +51,7 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
         return [answers[value].result(TIMEOUT_S).offset for value in requests]
 
     def is_decided() -> bool:
-        with suppress(KafkaException):  # of a new leader that can't tell yet
+        with suppress(KafkaException):  # of a new leader that doesn't know yet
             return ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
         return False
 
@@ -62,13 +61,12 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
 
 
 def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:
-    """Every record that the table gives back, by partition and offset."""
     with ReplayConsumer(load_config(config), {"enable.partition.eof": True}) as consumer:
         return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
 
 
 def digest_of(records: Iterable[Seen]) -> str:
-    """The digest of these records by docs/digest.md; Kafka counts timestamp types from -1, its client from 0."""
+    """The digest of docs/digest.md. Kafka counts timestamp types from -1, its client from 0."""
     return digest(
         SeenRecord(
             partition=record.partition,
@@ -84,7 +82,7 @@ def digest_of(records: Iterable[Seen]) -> str:
 
 
 def seen_from(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:
-    """Every record of a partition, up to the end that the consumer tells of (`enable.partition.eof`)."""
+    """Read a partition to the end that the consumer reports (`enable.partition.eof`)."""
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:

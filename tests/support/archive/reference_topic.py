@@ -1,4 +1,4 @@
-"""The reference topics: every type of column, archived by the real job, a run for each version of the schema."""
+"""The reference topics: every type of column, archived by the real job."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ NATIVE = {"well_known_types": "native", "uint64": "decimal"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceTopic:
-    """An archived topic, and what its table must hold."""
-
     config: Path
     topic: str
     table: str
@@ -36,7 +34,7 @@ class ReferenceTopic:
 def archive_reference(
     stack: Stack, folder: Path, *, native: bool, versions: Sequence[int] = VERSIONS, **keys: Any
 ) -> ReferenceTopic:
-    """Produce and archive it: one run for each of these versions of the schema, each in files of its own."""
+    """Produce and archive the topic, with a run and separate files per version."""
     proto = folder / "reference.proto"
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": MESSAGE, "proto": str(proto)}

@@ -1,4 +1,4 @@
-"""Both books of a registry, the account by offsets and the ranges of `files`, held against each other."""
+"""Compares a registry's account by offsets with the ranges of `files`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from catalog.registry import RegistryReader
 
 
 def differences_of_books(config: Path, topic: str) -> list[str]:
-    """What account and files of a topic say differently. Empty if both agree, or if the database is new."""
     try:
         reader = RegistryReader(load_config(config).registry.dsn)
     except RegistryNotMigrated:

@@ -1,4 +1,4 @@
-"""A topic's files written anew by other borders, or split: what compaction and a finer partitioning will do."""
+"""Rewrites a topic's files by other borders, as compaction and repartitioning do."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ Keep = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """A topic with all that a rewrite of its files needs."""
-
     config: Config
     topic: TopicRow
     registry: Registry
@@ -49,7 +47,6 @@ class Workshop:
     @classmethod
     @contextmanager
     def of(cls, path: Path) -> Iterator[Workshop]:
-        """For the one topic of a configuration."""
         config = load_config(path)
         with Registry(config.registry.dsn) as registry, TableCatalog(config.catalog) as catalog:
             yield cls(config=config, topic=registry.topics.every()[0], registry=registry, catalog=catalog)
@@ -59,7 +56,6 @@ class Workshop:
         return self.catalog.require(self.topic)
 
     def files(self) -> list[TableFile]:
-        """The table's files by offset."""
         return sorted(
             ManifestReader().files(self.table.iceberg), key=lambda file: file.offsets.low if file.offsets else 0
         )
@@ -74,7 +70,6 @@ class Workshop:
         files: int = 1,
         range_id: str = "",
     ) -> DataFileInfo:
-        """A new file with the rows of partition 0 in [start, end) that the sources have, or with those to `keep`."""
         table, form, file_id = self.table, ParquetFormat(), new_id()
         objects, expected = (
             ObjectStore.of_table(table.iceberg),
@@ -121,12 +116,10 @@ class Workshop:
         return info
 
     def merged(self, old: Sequence[TableFile], *borders: tuple[int, int]) -> RewriteGroup:
-        """A group that puts files in the place of old ones, one for each of these spans."""
         paths = [file.path for file in old]
         return RewriteGroup(paths=tuple(paths), files=tuple(self._new(paths, *border) for border in borders))
 
     def put(self, *groups: RewriteGroup, reason: str = "compact") -> Rewritten | Displaced:
-        """Commit a rewrite as upkeep does."""
         table, manifests = self.table, ManifestReader()
         existing = {file.path: file for file in manifests.files(table.iceberg)}
         rewrite = Rewrite(commit_id=new_id(), reason=reason, schema_version=1, groups=groups)
@@ -148,5 +141,4 @@ class Workshop:
 
 
 def retired(file: TableFile, start: int, end: int) -> RecordSpan:
-    """The whole of a file's range, left out."""
     return RecordSpan(partition=0, start_offset=start, end_offset=end, retired=file.rows)

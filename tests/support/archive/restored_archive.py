@@ -1,8 +1,7 @@
-"""A kept archive on servers of its own: broker, store, catalog and registry as they were when it was made.
+"""A kept archive on restored servers: broker, store, catalog and registry.
 
-Metadata names objects by their whole paths, so buckets and keys are the same. Tables come into the catalog by its own
-administrative API (S3 Tables), which takes a metadata file as it is: SeaweedFS' `register` of the REST protocol forgets
-the table's UUID, and refuses commits from then on.
+Metadata has whole paths, so buckets and keys are the same. Tables are added by the API of S3 Tables: SeaweedFS' REST
+`register` forgets the table's UUID, and then refuses commits.
 """
 
 from __future__ import annotations
@@ -34,20 +33,16 @@ _BUCKET = "arn:aws:s3tables:us-east-1:000000000000:bucket/tables"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredArchive:
-    """The archive and its servers."""
-
     kept: KeptArchive
     stack: Stack
 
     def database(self) -> str:
-        """A copy of the registry as it was when the archive was made."""
         dsn = self.stack.database()
         command = [str(binaries() / "psql"), "--quiet", "--set=ON_ERROR_STOP=1", "--no-psqlrc", f"--dbname={dsn}"]
         subprocess.run(command, input=self.kept.registry(), stdout=subprocess.DEVNULL, check=True)
         return dsn
 
     def config(self, dsn: str, **serve: Any) -> Path:
-        """A configuration of the same topics with this registry; `serve` adds keys to its section."""
         about = self.kept.about
         config = self.stack.config(
             about["topics"],
@@ -60,7 +55,7 @@ class RestoredArchive:
         return config
 
     def reset_objects(self) -> None:
-        """Make the store's objects those of the archive again. The catalog must not have changed since."""
+        """Restore the store's objects. The catalog must be unchanged."""
         objects, store = self.kept.objects(), _store(self.stack)
         for name, table in self.kept.about["tables"].items():
             assert self.stack.catalog().load_table(name).metadata_location == table["metadata"]
@@ -73,7 +68,6 @@ class RestoredArchive:
 
 @contextmanager
 def restored(kept: KeptArchive, folder: Path) -> Iterator[RestoredArchive]:
-    """Start servers in `folder` with what the archive had; nothing of it is changed."""
     kept.unpack_broker(folder / "stack" / "kafka" / "data")
     with embedded(folder / "stack") as local:
         stack = Stack(local.up(), folder)

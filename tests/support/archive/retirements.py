@@ -1,4 +1,4 @@
-"""Topics whose records are days apart, retirements of them, and what is there afterwards."""
+"""Topics whose records are days apart, and retirements of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def produce(stack: Stack, topic: str, numbers: range, *, day: int, partition: in
 
 
 def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:
-    """A topic archived in three commits, a file of ten records each, a day apart."""
+    """Archive three commits, with files of ten records, a day apart."""
     topic = stack.topic()
     config = stack.config({topic: {"snapshot_retention": "0s", **settings}})
     for day in range(3):
@@ -62,7 +62,7 @@ def ranges_of(config: Path) -> list[tuple[Any, ...]]:
 
 
 def check(config: Path, topic: str, records: Sequence[Seen], *, partitions: int = 1) -> None:
-    """A replay gives these records, nothing is missing, and a refill has nothing to bring back."""
+    """Check that a replay gives these records, and a refill finds nothing."""
     assert from_archive(config, topic, partitions) == list(records)
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.mended == ()

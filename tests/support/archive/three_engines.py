@@ -1,4 +1,4 @@
-"""Rows of a table by three readers that are not ours, in one form that is equal where the rows are."""
+"""Rows of a table by three foreign readers, in one comparable form."""
 
 from __future__ import annotations
 
@@ -22,18 +22,15 @@ EXTENSIONS = ("httpfs", "avro", "iceberg")
 
 
 def rows_of_pyiceberg(stack: Stack, table: str, where: str | None = None) -> list[str]:
-    """All rows, or those for which a condition holds."""
     loaded = load_catalog("lake", **stack.catalog_properties).load_table(table)
     return canonical(loaded.scan(row_filter=where or AlwaysTrue()).to_arrow().to_pylist())
 
 
 def rows_of_spark(engine: SparkEngine, table: str, where: str = "true") -> list[str]:
-    """All rows, or those for which a condition holds."""
     return canonical(engine.session.table(f"lake.{table}").where(where).toArrow().to_pylist())
 
 
 def rows_of_duckdb(stack: Stack, table: str, where: str = "true") -> list[str]:
-    """All rows, or those for which a condition holds."""
     with duckdb_on(stack) as connection:
         result = connection.sql(f"SELECT * FROM lake.{table} WHERE {where}")
         return canonical(result.to_arrow_table().to_pylist())
@@ -41,7 +38,6 @@ def rows_of_duckdb(stack: Stack, table: str, where: str = "true") -> list[str]:
 
 @contextmanager
 def duckdb_on(stack: Stack) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB connection with the stack's catalog attached as `lake`."""
     endpoints = stack.endpoints
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
         for name in EXTENSIONS:
@@ -64,7 +60,6 @@ def duckdb_on(stack: Stack) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def extension(name: str) -> Path:
-    """The file of a DuckDB extension, from its wheel."""
     spec = importlib.util.find_spec(f"duckdb_extension_{name}")
     assert spec is not None
     assert spec.submodule_search_locations
@@ -72,11 +67,10 @@ def extension(name: str) -> Path:
 
 
 def canonical(rows: list[dict[str, Any]]) -> list[str]:
-    """Rows as texts that are equal when the rows are, whatever each engine makes of maps, times and bytes."""
     for row in rows:
         for part in ("key", "val"):
             if row[part] and row[part].get("__err__"):
-                # pyiceberg 0.12 shows a null list of structs as an empty one, as here where nothing could be decoded.
+                # pyiceberg 0.12 shows a null list of structs as an empty one, as here if nothing could be decoded.
                 row[part] = {name: None if value == [] else value for name, value in row[part].items()}
     ordered = sorted(rows, key=lambda row: (row["kafka"]["partition"], row["kafka"]["offset"]))
     return [json.dumps(plain(row), sort_keys=True) for row in ordered]

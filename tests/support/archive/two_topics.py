@@ -1,4 +1,4 @@
-"""Two archived topics in one configuration: one whose table is spoilt, and one that commands have to go on with."""
+"""Two archived topics: one with a damaged table, and a good one for commands to continue with."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ EACH = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How a command ended, and what it printed."""
-
     code: int
     text: str
 
@@ -46,15 +44,12 @@ class Ran:
         return [json.loads(line) for line in self.text.splitlines()]
 
     def of(self, topic: str) -> dict[str, Any]:
-        """The line of a topic."""
         (result,) = (line for line in self.lines if line.get("topic") == topic and "failures" in line)
         return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoTopics:
-    """The topics `bad` and `good`, of two partitions, with a file of each of four days in each partition."""
-
     stack: Stack
     config: Path
     bad: str
@@ -62,7 +57,6 @@ class TwoTopics:
 
     @classmethod
     def archived(cls, stack: Stack, **settings: Any) -> TwoTopics:
-        """Archive both, day by day."""
         bad, good = stack.topic(PARTITIONS), stack.topic(PARTITIONS)
         sections = {name: {"snapshot_retention": "0s", **settings} for name in (bad, good)}
         config = stack.config(sections)
@@ -73,7 +67,6 @@ class TwoTopics:
         return cls(stack=stack, config=config, bad=bad, good=good)
 
     def run(self, *words: str, as_json: bool = True, monkeypatch: pytest.MonkeyPatch) -> Ran:
-        """Run a command with tasks in threads."""
         monkeypatch.setattr("archiver.engine.choice.start_spark", lambda *_, **__: nullcontext(InlineEngine()))
         form = "--json" if as_json else "--no-json"
         done = CliRunner().invoke(app, [*words, "--config", str(self.config), form], env={"COLUMNS": "400"})
@@ -86,7 +79,6 @@ class TwoTopics:
         return from_archive(self.config, topic, PARTITIONS)
 
     def files(self, topic: str) -> dict[tuple[int, int], DataFile]:
-        """The files by partition and lowest offset. Those without bounds are at (-1, -1)."""
         table = table_of(self.stack, self.config, topic)
         partition, offset = (table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset"))
         result = {}
@@ -114,7 +106,6 @@ class TwoTopics:
 
     @contextmanager
     def spoilt(self, path: str, spoil: Callable[[bytes], bytes | None]) -> Iterator[None]:
-        """Have a file other bytes for a while, or none."""
         before = self.read(path)
         after = spoil(before)
         if after is None:
@@ -125,7 +116,7 @@ class TwoTopics:
         self.write(path, before)
 
     def add_foreign(self, file_format: FileFormat = FileFormat.PARQUET) -> str:
-        """Add a file as somebody might who doesn't know whose table it is: its rows have no place in the log."""
+        """Add a file of a foreign writer, whose rows aren't in the log."""
         table = table_of(self.stack, self.config, self.bad)
         like = next(iter(self.files(self.bad).values()))
         path = f"{like.file_path.rpartition('/')[0]}/others.{file_format.value.lower()}"
@@ -149,7 +140,7 @@ class TwoTopics:
         return path
 
     def delete_position(self, path: str, position: int) -> str:
-        """A merge-on-read DELETE of one row of `bad`. Returns the delete file."""
+        """Delete a row of `bad` merge-on-read. Return the delete file."""
         table = table_of(self.stack, self.config, self.bad)
         (data,) = [file for file in self.files(self.bad).values() if file.file_path == path]
         deletes = f"{path.rpartition('/')[0]}/deletes.parquet"
@@ -175,16 +166,13 @@ class TwoTopics:
 
 
 def cut_short(data: bytes) -> bytes:
-    """Half of a file."""
     return data[: len(data) // 2]
 
 
-def gone(_: bytes) -> None:
-    """No file at all."""
+def gone(_: bytes) -> None: ...
 
 
 def of_other_records(data: bytes) -> bytes:
-    """The same places and the same footer with other values: only the digest tells."""
     with pq.ParquetFile(io.BytesIO(data)) as file:
         rows, about = file.read(), file.metadata.metadata
     changed = rows.to_pylist()

@@ -1,4 +1,4 @@
-"""What is asked of every engine: kinds of columns, changes of a schema, single fields; and how well it reads them."""
+"""The questions to every engine: kinds of columns, schema changes, single fields."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ Pick = Callable[[Row], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A row of the table in the docs: columns of one of the reference topics."""
-
     title: str
     topic: Topic
     column: str = "val"
@@ -117,8 +115,6 @@ CHANGES: Sequence[Case] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldCase:
-    """A query for one field of a struct, with a filter on offsets."""
-
     title: str
     topic: Topic
     path: tuple[str, ...]
@@ -137,7 +133,7 @@ FROM_OFFSET = 3
 
 
 def level(found: Sequence[Row], expected: Sequence[Row], case: Case, schema: Schema) -> Level:
-    """How well an engine's rows are those expected, as far as the case goes."""
+    """Return how well an engine's rows agree with the expected ones."""
     for nulls, word in ((True, "right"), (False, "nulls")):
         ours, theirs = (_picked(rows, case, schema, nulls=nulls) for rows in (expected, found))
         if ours == theirs:

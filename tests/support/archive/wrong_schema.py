@@ -1,4 +1,4 @@
-"""A topic archived by a schema that was wrong, the schema that is right, and records that only the right one reads."""
+"""A topic archived by a wrong schema, and the right schema."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ message Event { int64 id = 1; bytes name = 2; Name who = 3; repeated int32 count
 
 
 def event(number: int, *, name: bytes) -> bytes:
-    """An event as Google's library encodes it, by the right schema."""
     kind = message_factory.GetMessageClass(descriptor_of(RIGHT, "t.Event"))
     made = kind(id=number, name=name, counts=range(number % 3))
     if number % 4 == 0:
@@ -41,7 +40,6 @@ def event(number: int, *, name: bytes) -> bytes:
 
 
 def values() -> list[bytes | None]:
-    """Values that both schemas read, that only the right one does, and that none does."""
     good = [event(number, name=b"plain %d" % number) for number in range(20)]
     bad_names = [event(number, name=b"\xff%d" % number) for number in range(20)]
     mixed = [value for pair in zip(good, bad_names, strict=True) for value in pair]
@@ -49,7 +47,7 @@ def values() -> list[bytes | None]:
 
 
 def archived_wrongly(stack: Stack, folder: Path, **settings: Any) -> tuple[Path, str, Path]:
-    """The topic's configuration, its name, and the .proto that the configuration names; two files a partition."""
+    """Return the configuration, the topic and its .proto. Each partition has two files."""
     proto = folder / "event.proto"
     proto.write_text(WRONG)
     topic = stack.topic(PARTITIONS)
@@ -62,7 +60,6 @@ def archived_wrongly(stack: Stack, folder: Path, **settings: Any) -> tuple[Path,
 
 
 def produce(stack: Stack, topic: str, turn: int) -> None:
-    """All values, as values and (in another order) as keys."""
     sent = values()
     keys = sent[7:] + sent[:7]
     stack.produce(

@@ -1,4 +1,4 @@
-"""Avro files written again with a block for each record, so that one can be cut between two of them."""
+"""Avro files with one block per record, to be cut between two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SYNC = bytes(range(16))
 
 
 def in_blocks(path: Path) -> list[int]:
-    """Give each record of a file a block of its own. Return where the header and each block end."""
+    """Rewrite a file with one block per record. Return the ends of header and blocks."""
     reader = fastavro.reader(io.BytesIO(path.read_bytes()))
     schema = json.loads(reader.metadata["avro.schema"])
     meta = {name: value for name, value in reader.metadata.items() if not name.startswith("avro.")}
@@ -28,6 +28,6 @@ def in_blocks(path: Path) -> list[int]:
 
 
 def without_last_block(path: Path) -> None:
-    """Write a file in blocks, and cut it before the last one: it reads like a whole file of one record less."""
+    """Write a file without its last block: it looks like a whole, shorter file."""
     ends = in_blocks(path)
     path.write_bytes(path.read_bytes()[: ends[-2]])

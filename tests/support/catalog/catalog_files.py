@@ -1,4 +1,4 @@
-"""Topics, tables and small real Parquet files for tests of the catalog; pyiceberg measures the files."""
+"""Topics, tables and small real Parquet files for tests of the catalog."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def new_topic() -> TopicRow:
 
 
 def message(**numbers: int) -> SourceSchema:
-    """A message with int64 fields of these names and numbers."""
     file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
     made = file.message_type.add(name="Order")
     for name, number in numbers.items():
@@ -57,7 +56,6 @@ def message(**numbers: int) -> SourceSchema:
 def assigned(
     *fields: str, state: LedgerState | None = None, partition_source: PartitionSource = "nested"
 ) -> Assignment:
-    """Columns for a value with these fields, or a raw one."""
     value = message(**{name: number for number, name in enumerate(fields, 1)}) if fields else None
     return assign(state or LedgerState(), value=value, partition_source=partition_source)
 
@@ -68,7 +66,6 @@ def made(catalog: TableCatalog, topic: TopicRow, assignment: Assignment, partiti
 
 
 def bare(topic: TopicRow, partition: int, start: int, end: int) -> TranslatedRange:
-    """A range without a file."""
     return TranslatedRange(
         id=new_id(),
         topic=topic.topic,
@@ -85,7 +82,6 @@ def bare(topic: TopicRow, partition: int, start: int, end: int) -> TranslatedRan
 def written(
     table: ArchiveTable, assignment: Assignment, partition: int, start: int, end: int, *, time: datetime = DAY
 ) -> TranslatedRange:
-    """A range with a file of one row for each offset; every value's columns hold the offset."""
     rows = pa.Table.from_pylist(
         [_row(assignment, partition, offset, time) for offset in range(start, end)],
         schema=assignment.row.arrow_schema,
@@ -121,7 +117,7 @@ def _measure(table: ArchiveTable, schema: Schema, path: str, footer: pq.FileMeta
     properties = metrics_properties(schema, table.properties)
     plan = compute_statistics_plan(schema, properties)
     for field_id, item in plan.items():
-        # pyiceberg measures no nested column; the properties ask for bounds all the same.
+        # pyiceberg measures no nested column; the properties request bounds all the same.
         mode = match_metrics_mode(properties.get(f"write.metadata.metrics.column.{item.column_name}", "none"))
         text = isinstance(item.iceberg_type, StringType | BinaryType)
         whole = mode.type == MetricModeTypes.TRUNCATE and not text

@@ -1,6 +1,6 @@
-"""Which Iceberg catalog the tests run on: that of the stack, or another one over the same store.
+"""The Iceberg catalog of the tests.
 
-ARCHIVER_TEST_CATALOG names it: `embedded` (default) or `java`.
+ARCHIVER_TEST_CATALOG is `embedded` (default) or `java`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ EACH_CATALOG = ("embedded", pytest.param("java", marks=pytest.mark.slow)) if CAT
 
 
 def of_the_stacks_own_catalog(why: str) -> pytest.MarkDecorator:
-    """Marks a test that other catalogs skip, and says why."""
     return pytest.mark.skipif(CATALOG != "embedded", reason=why)
 
 
 @contextmanager
 def stack_with(catalog: str, stack: Stack, folders: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The stack with its own catalog (`embedded`), or with another one (`java`), empty at first."""
+    """The stack with its own catalog, or with an empty other one."""
     if catalog == "embedded":
         yield stack
     else:

@@ -1,4 +1,4 @@
-"""What other writers do to a table: set it back, delete rows, put files together; without our footers."""
+"""Changes of a table by other writers, without the archiver's footers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ def table_of(stack: Stack, config: Path, topic: str) -> Any:
 
 
 def set_main(stack: Stack, config: Path, topic: str, snapshot_id: int) -> None:
-    """What `rollback_to_snapshot` and `set_current_snapshot` ask of a catalog."""
     table = table_of(stack, config, topic)
     update = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=snapshot_id)
     stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
 
 def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets: Iterable[int]) -> None:
-    """A copy-on-write DELETE: files that hold such rows are written anew without them."""
+    """A copy-on-write DELETE."""
     gone = pa.array(list(offsets), pa.int64())
 
     def kept(rows: pa.Table) -> pa.Table:
@@ -51,13 +50,10 @@ def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets:
 
 
 def remove_file(stack: Stack, config: Path, topic: str, file: DataFile) -> None:
-    """A DELETE of all rows of a file, by metadata alone."""
     swap(table_of(stack, config, topic), [file], [])
 
 
 def change_values(stack: Stack, config: Path, topic: str, partition: int, offset: int) -> None:
-    """A copy-on-write UPDATE of one row's value."""
-
     def changed(rows: pa.Table) -> pa.Table:
         pylist = rows.to_pylist()
         for row in pylist:
@@ -72,21 +68,20 @@ def change_values(stack: Stack, config: Path, topic: str, partition: int, offset
 
 
 def upgrade(stack: Stack, config: Path, topic: str) -> None:
-    """What `SET TBLPROPERTIES ('format-version' = '3')` asks of a catalog."""
+    """The request of `SET TBLPROPERTIES ('format-version' = '3')`."""
     table = table_of(stack, config, topic)
     update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
     stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
 
 def compact(stack: Stack, config: Path, topic: str) -> None:
-    """All rows in one file."""
     table = table_of(stack, config, topic)
     pairs = read(table)
     swap(table, [file for file, _ in pairs], [pa.concat_tables(rows for _, rows in pairs)])
 
 
 def rewrite(stack: Stack, config: Path, topic: str) -> None:
-    """What `rewrite_data_files` does: the rows of each partition in one file, by the table's current spec."""
+    """`rewrite_data_files`: one file per partition, by the current spec."""
     table = table_of(stack, config, topic)
     pairs = read(table)
     rows = pa.concat_tables(part for _, part in pairs)
@@ -120,7 +115,6 @@ def swap(table: Any, old: list[DataFile], fresh: list[pa.Table]) -> None:
 
 
 def replace_entries(table: Any, change: Callable[[DataFile], DataFile]) -> list[DataFile]:
-    """Put other entries into the manifests for the same files; return these."""
     old = [file for file, _ in read(table)]
     made = [change(deepcopy(file)) for file in old]
     _replace(table, old, made)
@@ -162,7 +156,6 @@ def _written(table: Any, rows: pa.Table, like: DataFile, partition: Record, spec
 
 
 def tag(stack: Stack, config: Path, topic: str, name: str, snapshot_id: int | None = None) -> None:
-    """Name a snapshot, by default the current one."""
     table = table_of(stack, config, topic)
     update = SetSnapshotRefUpdate(
         ref_name=name, type="tag", snapshot_id=snapshot_id or table.metadata.current_snapshot_id

@@ -1,6 +1,6 @@
-"""Iceberg's own REST catalog in Java, over the stack's Postgres and any store: a second opinion.
+"""Iceberg's REST catalog in Java, over the stack's Postgres and any store.
 
-130 MB of jars, fetched from Maven Central once; 3 s to start. Java compiles the launcher as it starts.
+130 MB from Maven Central once; 3 s to start.
 """
 
 from __future__ import annotations
@@ -36,10 +36,7 @@ _ADAPTER = replace(_CORE, with_needs=False, classifier="tests")
 
 @contextmanager
 def java_catalog(stack: Stack, scratch: Path, store: Store | None = None) -> Iterator[Stack]:
-    """The stack with the Java catalog, empty at first, and gone at the end, whatever kills this process.
-
-    Tables are in `store`, which is the stack's own by default.
-    """
+    """Run an empty Java catalog. Tables are in `store`, by default the stack's."""
     store = store or seaweedfs_store(stack)
     port = choose(["java-catalog"])["java-catalog"]
     uri, warehouse = f"http://127.0.0.1:{port}", f"{store.root}/{scratch.name}"

@@ -1,4 +1,4 @@
-"""A catalog whose table is one metadata.json on disk, read and written whole with every commit, as catalogs do."""
+"""A catalog whose table is one metadata.json, read and written with every commit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from tests.support.catalog.memory import TOPIC, MemoryCatalog
 
 
 class JsonCatalog:
-    """The archive of one topic in `folder`."""
-
     def __init__(self, folder: Path) -> None:
         first = MemoryCatalog(folder)
         self.io = first.io
@@ -32,7 +30,6 @@ class JsonCatalog:
         return ArchiveTable(topic=TOPIC, iceberg=table)
 
     def commit(self, ranges: list[TranslatedRange], retention: Retention) -> None:
-        """What the job does with a wave: commit, then keep house."""
         existing = self.load()
         done = commit(
             load=self.load, send=self._send, ranges=ranges, change=None, commit_id=new_id(), backoff=Backoff()

@@ -1,4 +1,4 @@
-"""An HTTP proxy in front of a REST catalog that loses, delays, repeats, keeps or changes the answers to commits."""
+"""An HTTP proxy that loses, delays, repeats or changes a REST catalog's answers to commits."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _HOPS = {"connection", "content-length", "host", "transfer-encoding", "content-e
 
 
 class Fault(Enum):
-    """What becomes of a commit's request or answer."""
-
     LOSE_REQUEST = "the connection ends before the catalog hears of it"
     LOSE_ANSWER = "the catalog does it, the connection ends"
     SILENCE = "the catalog does it, nobody says so in time"
@@ -49,8 +47,6 @@ _ANSWERS = {
 
 
 class Delivery(Enum):
-    """When the catalog gets a request that was held, its client long gone."""
-
     BEFORE_NEXT_LOAD = "before the table is loaded the next time"
     BEFORE_NEXT_COMMIT = "before the next commit, after the table was loaded for that"
     AFTER_NEXT_COMMIT = "after the next commit"
@@ -66,11 +62,10 @@ class _Request:
 
 
 class LossyProxy(ThreadingHTTPServer):
-    """`faults` befall the next commits in order, then everything passes; `gathering` holds commits back for rivals.
+    """`faults` affect the next commits, in order; `gathering` delays commits for rivals.
 
-    While `away`, connections end at once. `delivered` are the catalog's answers to requests that were held.
-    `older_loads` says of the loads after a commit that was struck how many states they are behind the newest that was
-    loaded before, as from a cache. A load of a table with fewer states is current, and doesn't count.
+    While `away`, connections end at once. `delivered` are answers to delayed requests. `older_loads` are how many
+    states loads after an affected commit lag behind, as from a cache.
     """
 
     daemon_threads = True
@@ -95,7 +90,7 @@ class LossyProxy(ThreadingHTTPServer):
         self._lock = threading.Lock()
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
-        """The status, type and message by which the catalog refuses a request. None if it takes it."""
+        """Return status, type and message of a refusal, or None."""
         return None
 
     def next_fault(self) -> Fault | None:
@@ -113,7 +108,6 @@ class LossyProxy(ThreadingHTTPServer):
 
     @property
     def holds(self) -> int:
-        """How many requests are held."""
         return len(self._held)
 
     def hold(self, request: _Request) -> None:
@@ -121,7 +115,7 @@ class LossyProxy(ThreadingHTTPServer):
             self._held.append(request)
 
     def deliver_held(self, when: Delivery = Delivery.BY_HAND) -> None:
-        """Let the catalog hear now of what was held for this moment; by hand, of everything."""
+        """Deliver the requests delayed until this moment, or all."""
         with self._lock:
             if when not in {Delivery.BY_HAND, self.delivery}:
                 return
@@ -129,7 +123,7 @@ class LossyProxy(ThreadingHTTPServer):
             self.delivered += [self.forward(request).status_code for request in late]
 
     def older_load(self, path: str) -> bytes | None:
-        """The answer to a load from an older state, if the next load is to be one."""
+        """Return an older state if the next load must have one."""
         with self._lock:
             states = self._states[path]
             if not self._is_struck or not self.older_loads or len(states) <= self.older_loads[0]:
@@ -137,13 +131,11 @@ class LossyProxy(ThreadingHTTPServer):
             return states[-1 - self.older_loads.pop(0)]
 
     def note_load(self, path: str, answer: bytes) -> None:
-        """Keep the answer to a load, for older loads."""
         with self._lock:
             if answer not in self._states[path]:
                 self._states[path].append(answer)
 
     def calm(self) -> None:
-        """Nothing befalls anything any more; what is held stays held."""
         self.away = self._is_struck = False
         self.older_loads = []
         with suppress(Empty):
@@ -161,9 +153,8 @@ class LossyProxy(ThreadingHTTPServer):
 
 
 class S3TablesProxy(LossyProxy):
-    """Refuses table names as Amazon S3 Tables does, before the catalog hears of them.
+    """Refuses table names as Amazon S3 Tables does.
 
-    "Names must begin and end with a letter or number", at most 255 characters long:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-buckets-naming.html
     """
 
@@ -177,7 +168,7 @@ class S3TablesProxy(LossyProxy):
 
 
 class GlueProxy(LossyProxy):
-    """Refuses staged creation, by this status. The rest passes.
+    """Refuses staged creation, with this status.
 
     AWS Glue answers 400 "Stage create is not supported" (apache/iceberg-python#3210), RustFS 406 (rustfs/rustfs#7901),
     other servers 501 (trinodb/trino#28739).
@@ -198,10 +189,9 @@ class GlueProxy(LossyProxy):
 
 
 class NessieProxy(LossyProxy):
-    """Refuses commits that add a schema without `last-column-id`, as Nessie 0.99.0 does.
+    """Refuses schemas without `last-column-id`, as Nessie 0.99.0 does.
 
-    There the field is required in the class `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie,
-    catalog/format/iceberg/.../rest/IcebergMetadataUpdate.java): "Cannot build AddSchema ... lastColumnId".
+    The field is required in `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie).
     """
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
@@ -298,27 +288,23 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def lossy_proxy(target: str) -> Iterator[LossyProxy]:
-    """A proxy on a free port of this machine."""
     with serving(LossyProxy(target)) as proxy:
         yield proxy
 
 
 @contextmanager
 def s3_tables_proxy(target: str) -> Iterator[S3TablesProxy]:
-    """A catalog with the naming rules of S3 Tables."""
     with serving(S3TablesProxy(target)) as proxy:
         yield proxy
 
 
 @contextmanager
 def glue_proxy(target: str, status: int = 400) -> Iterator[GlueProxy]:
-    """Run a catalog without staged creation in front of a catalog."""
     with serving(GlueProxy(target, status)) as proxy:
         yield proxy
 
 
 @contextmanager
 def nessie_proxy(target: str) -> Iterator[NessieProxy]:
-    """Run a catalog that wants `last-column-id` in front of a catalog."""
     with serving(NessieProxy(target)) as proxy:
         yield proxy

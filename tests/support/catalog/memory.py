@@ -1,4 +1,4 @@
-"""A catalog in memory whose answers can be lost: pyiceberg's own metadata code decides what a request does."""
+"""A catalog in memory that can lose answers, with pyiceberg's own metadata code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ KAFKA = StructType(
 
 
 def schema(*value_fields: NestedField) -> Schema:
-    """A table's schema with these columns in `val`."""
     return Schema(
         NestedField(1, "key", StructType(NestedField(100, "__raw__", BinaryType()))),
         NestedField(2, "val", StructType(*value_fields)),
@@ -87,10 +86,9 @@ def span(
 
 
 class MemoryCatalog:
-    """One table. `script` gives the fate of the next requests; after it every request is answered.
+    """One table. `script` decides the fate of the next requests.
 
-    `older_loads` gives how many states the next loads are behind, as from a cache or a replica; after it every load is
-    current.
+    `older_loads` are how many states the next loads lag behind.
     """
 
     def __init__(self, folder: Path, *value_fields: NestedField) -> None:
@@ -136,12 +134,10 @@ class MemoryCatalog:
             raise BadRequestError(str(error)) from error
 
     def change(self, *updates: TableUpdate) -> None:
-        """What anybody may do to the table."""
         self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
         self.states.append(self.metadata)
 
     def move_branch(self) -> None:
-        """What another engine may do: add a snapshot on another branch."""
         head = self.metadata.current_snapshot()
         assert head is not None
         sequence = self.metadata.last_sequence_number + 1
@@ -165,22 +161,20 @@ class MemoryCatalog:
         raise requests.ConnectionError("never arrived")
 
     def deliver_twice(self, attempt: Attempt) -> None:
-        """A proxy that repeats the request: it lands, and the repetition is answered."""
         self.apply(attempt)
         self.apply(attempt)
 
     def refuse_landed(self, attempt: Attempt) -> None:
-        """A server that takes an unknown state for a bad request (apache/polaris#5145)."""
+        """A server that rejects an unknown state as a bad request (apache/polaris#5145)."""
         self.apply(attempt)
         raise BadRequestError("CommitStateUnknownException: no answer from the database")
 
     def deny_landed(self, attempt: Attempt) -> None:
-        """A gateway whose session ends while the catalog works."""
         self.apply(attempt)
         raise ForbiddenError("the session is over")
 
     def expire_landed(self, attempt: Attempt) -> None:
-        """A token that expires while the catalog works: 419."""
+        """The token expires while the catalog works: 419."""
         self.apply(attempt)
         raise AuthorizationExpiredError("the token is over")
 
@@ -188,8 +182,6 @@ class MemoryCatalog:
         raise ServerError("internal")
 
     def delay(self, attempt: Attempt) -> None:
-        """No answer now; the request arrives just before the next one."""
-
         def late(following: Attempt) -> None:
             self.apply(attempt)
             self.apply(following)
@@ -201,7 +193,6 @@ class MemoryCatalog:
         raise CommitFailedException("lost the race")
 
     def paths(self) -> list[str]:
-        """The data files of the current snapshot."""
         snapshot = self.metadata.current_snapshot()
         manifests = snapshot.manifests(self.io) if snapshot else []
         return sorted(entry.data_file.file_path for each in manifests for entry in each.fetch_manifest_entry(self.io))

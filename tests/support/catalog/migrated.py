@@ -1,4 +1,4 @@
-"""Databases as older archivers left them: with the first migrations only."""
+"""Databases of older archivers: with the first migrations only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ MIGRATIONS = sorted(
 
 
 def migrate_up_to(dsn: str, count: int) -> None:
-    """Apply the first migrations, as an archiver that knew only these did."""
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL)")
         for name, statements in MIGRATIONS[:count]:

@@ -1,4 +1,4 @@
-"""The stack with another catalog in place of its own."""
+"""The stack with another catalog."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tests.support.servers.stack import Stack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenEndpoints(Endpoints):
-    """The stack's endpoints with another catalog, which asks nobody who they are."""
-
     storage: Mapping[str, str] = field(repr=False)
 
     @property
@@ -22,6 +20,6 @@ class OpenEndpoints(Endpoints):
 
 
 def with_catalog(stack: Stack, scratch: Path, uri: str, warehouse: str, storage: Mapping[str, str]) -> Stack:
-    """The stack with a catalog that asks nobody who they are in place of its own."""
+    """Replace the catalog by one without authentication."""
     existing = {field.name: getattr(stack.endpoints, field.name) for field in fields(Endpoints)}
     return Stack(OpenEndpoints(**existing | {"catalog_uri": uri, "warehouse": warehouse, "storage": storage}), scratch)

@@ -1,4 +1,4 @@
-"""A registry's word on staged ranges, and a catalog in memory as the archiver calls it: without servers."""
+"""A registry's staged ranges and a catalog in memory, without servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Send = Callable[[Attempt], None]
 
 @dataclass
 class StagedRanges:
-    """What a registry knows of one topic's ranges: those that wait, and those that are known to be in the table."""
+    """One topic's ranges: waiting, and in the table."""
 
     waiting: dict[str, TranslatedRange] = field(default_factory=dict)
     landed: set[str] = field(default_factory=set)
@@ -35,7 +35,6 @@ class StagedRanges:
     ends: dict[int, int] = field(default_factory=dict)
 
     def stage(self, folder: Path, partition: int, offsets: int) -> TranslatedRange:
-        """Accept the next range of a partition, its file in this folder."""
         start = self.ends.get(partition, 0)
         one = span(partition, start, start + offsets)
         path = folder / f"{one.id}.parquet"
@@ -63,7 +62,7 @@ class StagedRanges:
 
 
 class NoneMissing:
-    """The registry's part for ranges whose objects are gone, of a topic that has none."""
+    """The registry's part for lost objects, without any."""
 
     def load(self, _: Any, **__: Any) -> tuple[TranslatedRange, ...]:
         return ()
@@ -71,7 +70,7 @@ class NoneMissing:
 
 @dataclass
 class CatalogOfOne:
-    """A TableCatalog over a table in memory; `send` may lose requests, answers and time."""
+    """A TableCatalog over a table in memory. `send` may lose requests, answers and time."""
 
     memory: MemoryCatalog
     send: Send
@@ -105,7 +104,6 @@ class CatalogOfOne:
 def commit_staged(
     memory: MemoryCatalog, ranges: StagedRanges, send: Send | None = None, *, table: ArchiveTable | None = None
 ) -> CommitReport:
-    """Commit as a job does after each wave. `table` is the table that it opened, if that is not the present one."""
     opened = StagedTopic(topic=TOPIC, table=table or memory.load(), change=change(), journal=TableJournal())
     catalog = CatalogOfOne(memory, send or memory.apply)
     registry = SimpleNamespace(files=ranges, missing=NoneMissing())
@@ -113,7 +111,6 @@ def commit_staged(
 
 
 def set_offset(memory: MemoryCatalog, partition: int, offset: int) -> None:
-    """Change one partition's offset in the table's property, as somebody might by hand."""
     offsets = decode_offsets(memory.metadata.properties[keys.OFFSETS])
     text = encode_offsets(offsets | {partition: PartitionOffset(next_offset=offset)})
     memory.change(SetPropertiesUpdate(updates={keys.OFFSETS: text}))

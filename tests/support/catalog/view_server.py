@@ -1,4 +1,4 @@
-"""A REST catalog of views in the test's own process: it does what a client asks of views, and knows no tables."""
+"""A REST catalog of views in the test's process, without tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = tuple[int, dict[str, Any]]
 
 @dataclass(slots=True)
 class ViewServer:
-    """The views by path, as metadata, and the statuses that the next changes are answered with instead."""
+    """Views by path, as metadata. `refusals` are statuses for the next changes."""
 
     uri: str = ""
     views: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -76,7 +76,6 @@ class ViewServer:
 
 @contextmanager
 def view_server() -> Iterator[ViewServer]:
-    """A server without views, while the block runs."""
     server = ViewServer()
 
     class Handler(BaseHTTPRequestHandler):

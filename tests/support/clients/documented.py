@@ -1,4 +1,4 @@
-"""The settings that docs/clients.md shows, and what runs them as they stand."""
+"""The settings of docs/clients.md, run as they are."""
 
 from __future__ import annotations
 
@@ -32,27 +32,22 @@ _TOOLS: Final[Mapping[str, str]] = {
 }
 
 
-class Enough(Exception):
-    """All records have come: a block on the page reads for ever."""
+class Enough(Exception): ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What a reader of the page puts into its blocks. The group is `readers`, or begins with `team-`."""
-
     address: str
     topic: str
     group: str
 
 
 def block(mark: str, *, secured: bool) -> Block:
-    """The one block with this mark."""
     (result,) = [block for block in read_blocks(PAGE) if mark in block.marks and (SECURED in block.marks) is secured]
     return result
 
 
 def filled(code: str, place: Place) -> str:
-    """A block with the address, the topic and the group of this place, and nothing else changed."""
     for value in _ADDRESSES:
         code = code.replace(value, place.address)
     code = re.sub(r"\borders\b", place.topic, code)
@@ -60,7 +55,7 @@ def filled(code: str, place: Place) -> str:
 
 
 def read_in_python(mark: str, code: str, count: int) -> list[bytes]:
-    """The values of so many records that the code of a client for Python reads."""
+    """Return the values of `count` records, read by a Python client's code."""
     values: list[bytes] = []
 
     def handle(value: bytes) -> None:
@@ -101,7 +96,6 @@ _GOES_ON: Final[Mapping[str, Callable[[dict[str, Any]], None]]] = {
 
 
 def read_in_java(code: str, place: Place, folder: Path, count: int) -> list[bytes]:
-    """The values that Kafka's console consumer reads with these properties."""
     properties = folder / "consumer.properties"
     properties.write_text(code, encoding="utf-8")
     named = ("--bootstrap-server", place.address, "--topic", place.topic, "--command-config", str(properties))
@@ -110,13 +104,12 @@ def read_in_java(code: str, place: Place, folder: Path, count: int) -> list[byte
 
 
 def told_by_tools(code: str) -> list[str]:
-    """What each line, a command of Kafka's tools, prints."""
     lines = [shlex.split(line) for line in code.splitlines()]
     return [java(_TOOLS[tool], *arguments) for tool, *arguments in lines]
 
 
 def read_in_spark(blocks: Sequence[str], folder: Path) -> list[list[bytes]]:
-    """The values that each of these blocks reads, in one session of Spark that starts in `folder`."""
+    """Return the values that each block reads, in one Spark session."""
     command = [sys.executable, str(SOURCES / "spark" / "documented.py"), spark_jars()]
     done = subprocess.run(
         command,

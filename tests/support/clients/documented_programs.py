@@ -1,4 +1,4 @@
-"""Programs around the blocks of docs/clients.md in Go and JavaScript, where their toolchains are there."""
+"""Programs around the Go and JavaScript of docs/clients.md, if toolchains are installed."""
 
 from __future__ import annotations
 
@@ -112,11 +112,10 @@ PROGRAMS: Final[Mapping[tuple[str, bool], str]] = {
     ("kafkajs", False): "",
     ("kafkajs", True): "",
 }
-"""The blocks by their mark, and whether they are for a server that asks who comes; and what they import."""
+"""The blocks by their mark, and whether they are for a server with authentication, and their imports."""
 
 
 def program(mark: str, code: str, count: int, imports: str) -> str:
-    """A program that prints the values of so many records, each on a line."""
     match mark:
         case "franz":
             return _FRANZ % (imports, code, count)
@@ -127,7 +126,6 @@ def program(mark: str, code: str, count: int, imports: str) -> str:
 
 
 def printed(mark: str, source: str, scratch: Path, folder: Path) -> list[bytes]:
-    """The lines that a program prints which is started in `folder`. ToolchainMissing where it can't be built."""
     command: list[str | Path]
     if mark == "kafkajs":
         kafkajs(scratch)
@@ -143,7 +141,7 @@ def printed(mark: str, source: str, scratch: Path, folder: Path) -> list[bytes]:
         (home / "main.go").write_text(source, encoding="utf-8")
         run("go", "build", "-o", "documented", ".", folder=home)
         command = [home / "documented"]
-    silent = {**os.environ, "KAFKAJS_LOG_LEVEL": "NOTHING"}  # it logs where the values are printed
+    silent = {**os.environ, "KAFKAJS_LOG_LEVEL": "NOTHING"}  # it logs to the stream of the values
     done = subprocess.run(command, cwd=folder, env=silent, capture_output=True, check=False, timeout=_SECONDS)
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-2000:]
     return done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""An archived topic behind two servers, for the settings of docs/clients.md: one is open, one asks who comes."""
+"""An archived topic behind two servers, one with authentication."""
 
 from __future__ import annotations
 
@@ -25,22 +25,18 @@ VALUES: Final = sorted(b"order %d" % number for number in range(RECORDS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentedServers:
-    """The topic, and the servers' addresses. `folder` has the authority's certificate."""
-
     topic: str
     folder: Path
     open_address: str
     secured_address: str
 
     def place(self, *, secured: bool) -> Place:
-        """Where a block is to read, in a group of its own."""
         address = self.secured_address if secured else self.open_address
         return Place(address=address, topic=self.topic, group=unique("readers"))
 
 
 @contextmanager
 def documented_servers(stack: Stack, folder: Path) -> Iterator[DocumentedServers]:
-    """Archive the topic, and serve it twice while a block runs."""
     make_certificates(folder)
     topic = stack.topic(PARTITIONS, name=unique("orders"))
     stack.produce(topic, *({"value": value, "partition": at % PARTITIONS} for at, value in enumerate(VALUES)))
@@ -51,7 +47,6 @@ def documented_servers(stack: Stack, folder: Path) -> Iterator[DocumentedServers
 
 
 def _secured(stack: Stack, config: Path, folder: Path) -> Path:
-    """The same tables, for those who are known, in a registry of its own: else both servers are one cluster."""
     text = config.read_text().replace(load_config(config).registry.dsn, stack.database())
     made = folder / "archiver.toml"
     made.write_text(

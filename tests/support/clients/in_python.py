@@ -23,13 +23,10 @@ LARGE = 64 << 20
 
 
 class ConfluentKafka:
-    """librdkafka, by confluent-kafka."""
-
     name = "librdkafka"
     version = importlib.metadata.version("confluent-kafka")
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
-        """All records of a topic, or those from a timestamp on."""
         reading = Consumer(self._options(address, "reader", **{"enable.partition.eof": True, "fetch.wait.max.ms": 10}))
         try:
             partitions = sorted(reading.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
@@ -45,7 +42,6 @@ class ConfluentKafka:
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
-        """What one member reads."""
         of_protocol = {"group.protocol": protocol} if protocol else {"session.timeout.ms": 6_000}
         reading = Consumer(self._options(address, group, **of_protocol))
         seen: list[tuple[int, int]] = []
@@ -76,13 +72,10 @@ class ConfluentKafka:
 
 
 class KafkaPython:
-    """kafka-python."""
-
     name = "kafka-python"
     version = importlib.metadata.version("kafka-python")
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
-        """All records of a topic, or those from a timestamp on."""
         reading = self._consumer(address, None)
         try:
             places = [KafkaPythonPlace(topic, value) for value in sorted(reading.partitions_for_topic(topic))]
@@ -104,7 +97,6 @@ class KafkaPython:
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
-        """What one member reads."""
         reading = self._consumer(address, group, session_timeout_ms=6_000, heartbeat_interval_ms=500)
         seen: list[tuple[int, int]] = []
         until = time.monotonic() + IDLE_MS / 1000
@@ -134,19 +126,15 @@ class KafkaPython:
 
 
 class Aiokafka:
-    """aiokafka."""
-
     name = "aiokafka"
     version = importlib.metadata.version("aiokafka")
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
-        """All records of a topic, or those from a timestamp on."""
         return asyncio.run(self._read(address, topic, from_time))
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
-        """What one member reads."""
         return asyncio.run(self._as_member(address, topic, group, count))
 
     async def _read(self, address: str, topic: str, from_time: int | None) -> list[Seen]:

@@ -1,4 +1,4 @@
-"""Kafka's own tools, of the version of a Java client: the console consumer and `kafka-consumer-groups.sh`."""
+"""Kafka's tools in a Java client's version: console consumer and `kafka-consumer-groups.sh`."""
 
 from __future__ import annotations
 
@@ -22,33 +22,29 @@ _SHOWN: Final = ("timestamp", "partition", "offset", "headers", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaTools:
-    """The tools in a folder of jars. `shown_by` is the console consumer's option for what it prints of a record."""
+    """`shown_by` is the console consumer's option for the printed fields."""
 
     folder: Path
     shown_by: str
 
     def read(self, address: str, topic: str, group: str, count: int) -> list[str]:
-        """What the console consumer prints of so many records, as a member of a group; sorted."""
+        """Return the console consumer's sorted output for `count` records, read as a group member."""
         shown = [part for value in _SHOWN for part in (self.shown_by, f"print.{value}=true")]
         named = ("--bootstrap-server", address, "--topic", topic, "--group", group, "--from-beginning")
         limits = ("--max-messages", str(count), "--isolation-level", "read_committed")
         return sorted(self._run("consumer.ConsoleConsumer", *named, *limits, *shown).split("\n"))
 
     def groups(self, address: str) -> set[str]:
-        """The names of all groups."""
         return set(self._of_groups(address, "--list").split())
 
     def offsets(self, address: str, group: str) -> Mapping[int, tuple[int, int, int]]:
-        """The committed offset, the end and the lag of each partition."""
         events = [line.split() for line in self._of_groups(address, "--describe", "--group", group).splitlines()]
         return {int(row[2]): (int(row[3]), int(row[4]), int(row[5])) for row in events if row[:1] == [group]}
 
     def begin_again(self, address: str, group: str, topic: str) -> None:
-        """Set a group back to the first record."""
         self._of_groups(address, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
 
     def forget(self, address: str, group: str) -> None:
-        """Delete a group."""
         self._of_groups(address, "--delete", "--group", group)
 
     def _of_groups(self, address: str, *arguments: str) -> str:
@@ -67,7 +63,6 @@ class JavaTools:
 
 
 def tools_of(version: str) -> JavaTools:
-    """The tools of a version. Those before 4.2 call some options otherwise."""
     if version == KAFKA:
         folder = jars(f"kafka-{KAFKA}", ARTIFACTS, find_java(), lambda _: None)
     else:

@@ -1,4 +1,4 @@
-"""What every client is asked to do, and what it answers."""
+"""What every client is made to do."""
 
 from __future__ import annotations
 
@@ -12,30 +12,18 @@ IDLE_MS = 12_000
 
 
 class KafkaClient(Protocol):
-    """A client that nobody here wrote."""
+    @property
+    def name(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """As people call it."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """Its version."""
-        ...
+    def version(self) -> str: ...
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
-        """All records of a topic, or those from the first one with this timestamp (ms) or a later one on.
-
-        By partition and offset.
-        """
+        """Return all records, or from a timestamp (ms) on, by partition and offset."""
         ...
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
-        """Partitions and offsets of what one member of a group reads and commits: `count` records, or what comes.
-
-        With `protocol` the group is of that protocol.
-        """
+        """Return partitions and offsets that one group member reads and commits, at most `count`."""
         ...

@@ -1,4 +1,4 @@
-"""Kafka's MirrorMaker 2, which copies topics of an archive to a cluster."""
+"""MirrorMaker 2, which copies archived topics to a cluster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def _fetch(folder: Path) -> None:
 
 @contextmanager
 def mirroring(source: str, target: str, topic: str, group: str, scratch: Path) -> Iterator[str]:
-    """Copy a topic and a group's offsets while the block runs; gives the topic's name in the target."""
     settings = {
         **_SETTINGS,
         "archive.bootstrap.servers": source,

@@ -1,4 +1,4 @@
-"""Consumers that go on at a committed offset with a leader epoch, as offsets copied from a live cluster have one."""
+"""Consumers that resume at a committed offset with a leader epoch, as copied from a live cluster."""
 
 from __future__ import annotations
 
@@ -19,23 +19,20 @@ from tests.support.servers.served_lake import ServedLake
 
 ORDERS = "orders"
 OLD_END, END = 100, 200
-"""Where the first leader epoch ended, and where the archive ends. The second one may go on."""
+"""The ends of the first leader epoch and of the archive. The second epoch may continue."""
 SECONDS = 60.0
 
 
 class Resuming(Protocol):
-    """A client that commits an offset with an epoch for partition 0, and reads on from it."""
+    """A client that commits an offset with an epoch for partition 0, and resumes there."""
 
     def __call__(
         self, address: str, group: str, offset: int, *, epoch: int, count: int, seconds: float, reset: str
-    ) -> list[int]:
-        """Return the offsets of what it reads in time, `count` at most; [-1, offset] for a truncation up to there."""
+    ) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class JavaResuming:
-    """Kafka's Java client."""
-
     client: ProgramClient
 
     def __call__(
@@ -54,7 +51,6 @@ class JavaResuming:
 def librdkafka(
     address: str, group: str, offset: int, *, epoch: int, count: int, seconds: float, reset: str
 ) -> list[int]:
-    """confluent-kafka, which is librdkafka."""
     resets = {"none": "error"}
     consumer = Consumer(
         {
@@ -84,7 +80,6 @@ def librdkafka(
 
 
 def two_epochs(folder: Path) -> Lake:
-    """A log whose first leader epoch, 0, ended at OLD_END."""
     batches = [
         build([Record(value=b"x")] * 10, base_offset=at, leader_epoch=0 if at < OLD_END else 1)
         for at in range(0, END, 10)
@@ -102,7 +97,6 @@ def starts_at_once_inside_the_archive(resume: Resuming, folder: Path) -> None:
 
 
 def waits_beyond_the_end_and_repeats_nothing(resume: Resuming, folder: Path, epoch: int) -> None:
-    """The archive lags behind the live cluster that the offset is of."""
     lake = two_epochs(folder)
     ahead, middle, end = END + 20, END + 30, END + 50
     log = [build([Record(value=b"y")] * 10, base_offset=at, leader_epoch=epoch) for at in range(END, end, 10)]

@@ -1,8 +1,7 @@
-"""Kafka's VerifiableConsumer, by which Kafka's system tests judge groups: its processes, and what these tests demand.
+"""Kafka's VerifiableConsumer, by which Kafka's system tests judge groups.
 
-The judge is that of Kafka's `verifiable_consumer.py`: who consumes has the partition, and goes on where it was; who
-commits has the partition, and commits no more than it consumed; and nobody consumes what lies behind the committed
-offset. A member that was suspended may finish what it had fetched, as far as it can't know that it was let go.
+As in `verifiable_consumer.py`: members consume and commit only owned partitions, resume at the group's offset, commit
+no more than consumed, and consume nothing before the committed offset. A suspended member may finish fetched records.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _FINISHES_S: Final = 5.0
 
 @dataclass(slots=True)
 class Judge:
-    """What the consumers of a group said, held against each other. `wrong` says what may not be."""
+    """Compares what a group's consumers report. `wrong` are violations."""
 
     protocol: str
     wrong: list[str] = field(default_factory=list)
@@ -51,7 +50,6 @@ class Judge:
     assignments: int = 0
 
     def lost(self) -> list[str]:
-        """What lies before a committed offset, and nobody consumed."""
         result = []
         for partition, end in self.committed.items():
             at = 0
@@ -64,14 +62,11 @@ class Judge:
         return result
 
     def is_at(self, ends: Mapping[int, int]) -> bool:
-        """Whether all was committed."""
         return self.committed == ends
 
 
 @dataclass(slots=True)
 class Seen:
-    """One consumer, by its events."""
-
     name: str
     judge: Judge
     assignment: set[int] = field(default_factory=set)
@@ -81,7 +76,6 @@ class Seen:
     is_over: bool = False
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Take in an event; what isn't right goes to the judge."""
         match event["name"]:
             case "partitions_assigned":
                 self._assigned({item["partition"] for item in event["partitions"]})
@@ -140,10 +134,8 @@ class Seen:
 
 
 class VerifiableConsumers:
-    """Processes of VerifiableConsumer in one group."""
-
     def __init__(self, folder: Path, *, bootstrap: str, topic: str, group: str, protocol: str, at_once: int) -> None:
-        """Each commits after at most `at_once` records."""
+        """Members commit after at most `at_once` records."""
         self.judge = Judge(protocol)
         self._folder = folder
         java = find_java()
@@ -179,7 +171,6 @@ class VerifiableConsumers:
             reader.join(_LEAVE_S)
 
     def join(self) -> str:
-        """Start one more."""
         name = f"consumer-{len(self._seen)}"
         with (self._folder / f"{name}.err").open("wb") as errors:
             process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -191,7 +182,6 @@ class VerifiableConsumers:
         return name
 
     def leave(self, name: str) -> None:
-        """Let one leave in order."""
         process = self._running.pop(name)
         process.terminate()
         process.wait(_LEAVE_S)
@@ -212,7 +202,6 @@ class VerifiableConsumers:
         os.kill(self._running[name].pid, signal.SIGCONT)
 
     def shares(self, partitions: int) -> bool:
-        """Whether each partition has exactly one of those that run and aren't suspended."""
         with self._lock:
             kept = [value for name in self._present() for value in self._seen[name].assignment]
             return sorted(kept) == list(range(partitions)) and all(
@@ -220,7 +209,6 @@ class VerifiableConsumers:
             )
 
     def get_records(self, seconds: float) -> bool:
-        """Wait until each of those that run and aren't suspended has consumed some since now; whether it has."""
         with self._lock:
             before = {name: self._seen[name].count for name in self._present()}
         return waited(lambda: all(self._seen[name].count > count for name, count in before.items()), seconds)
@@ -230,7 +218,6 @@ class VerifiableConsumers:
             return self.judge.is_at(ends)
 
     def view(self) -> str:
-        """Who has what, and what of it was consumed."""
         with self._lock:
             events = [
                 f"{name} {sorted(self._seen[name].assignment)} {self._seen[name].count}" for name in self._running
@@ -250,7 +237,6 @@ class VerifiableConsumers:
 
 
 def waited(is_so: Callable[[], bool], seconds: float) -> bool:
-    """Wait until something is so; whether it is."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""Processes of the tests, forked from one that has the archiver imported: there at once, and to be killed."""
+"""Forked test processes with the archiver imported: fast to start, and to be killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORKED.set_forkserver_preload(
 
 
 def run_forked(run: Callable[..., int], *arguments: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Call `run` in a process of its own, with `fault` as its ARCHIVER_FAULT; what it returns is the exit code."""
+    """Call `run` in a process with ARCHIVER_FAULT set to `fault`. Return the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         output, errors = Path(folder, "output"), Path(folder, "errors")
         process = FORKED.Process(target=_exit_with, args=(run, arguments, fault, output, errors))
@@ -34,7 +34,6 @@ def run_forked(run: Callable[..., int], *arguments: str, fault: str | None = Non
 
 @contextmanager
 def forked(run: Callable[..., int], *arguments: str, folder: Path) -> Iterator[tuple[BaseProcess, Path]]:
-    """Call `run` in a process of its own, which is killed if it still runs at the end; with the file of its output."""
     output = folder / "output"
     output.write_bytes(b"")
     process = FORKED.Process(target=_exit_with, args=(run, arguments, None, output, folder / "errors"))

@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, to be killed; the records they archive; the proof that each is there once."""
+"""Jobs in processes that are killed, and the proof that each record is archived once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ DAY = 86_400_000
 
 
 def archive(config: Path, fault: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Archive everything in a process of its own, without Spark; `fault` as in ARCHIVER_FAULT."""
+    """Archive everything in a process, without Spark. `fault` is ARCHIVER_FAULT."""
     return run_forked(archive_inline, str(config), fault=fault)
 
 
 def archive_by_spark(config: Path, fault: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Archive everything in a process of its own, with tasks on Spark."""
     environment = {name: value for name, value in os.environ.items() if name != "ARCHIVER_FAULT"}
     return subprocess.run(
         [sys.executable, "-m", "tests.fault.archive_process", str(config)],
@@ -40,9 +39,9 @@ def archive_by_spark(config: Path, fault: str | None = None) -> subprocess.Compl
 
 
 def produce(stack: Stack, topic: str, base: int) -> None:
-    """Produce `EACH` records to each partition, of two days.
+    """Produce `EACH` records per partition, of two days.
 
-    A day has more batches than the clock's window, so each partition gets two files.
+    More batches a day than the clock's window, so each partition gets two files.
     """
     for day in range(2):
         stack.produce(
@@ -56,7 +55,7 @@ def produce(stack: Stack, topic: str, base: int) -> None:
 
 
 def assert_each_once(stack: Stack, config: Path, topic: str, each: int) -> None:
-    """Assert that the table has the first `each` offsets of each partition, each once, and nothing else is left."""
+    """Assert that the table has the first `each` offsets of each partition once, and nothing is left."""
     settings = load_config(config)
     iceberg = stack.catalog().load_table(settings.topic(topic).table)
     kafka = iceberg.scan().to_arrow().column("kafka").combine_chunks()

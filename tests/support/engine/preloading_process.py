@@ -1,6 +1,6 @@
-"""Whether workers of a new session find a module imported: `python -m tests.support.engine.preloading_process`.
+"""Whether workers of a new session have a module imported.
 
-A process of its own: where a session is active, an engine joins it, and its workers are what they are.
+A program, as engines join an active session: `python -m tests.support.engine.preloading_process`.
 """
 
 from __future__ import annotations

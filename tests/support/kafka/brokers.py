@@ -1,4 +1,4 @@
-"""The brokers of a cluster of three: who leads what, leaders moved, partitions moved, nodes ended and suspended."""
+"""A cluster of three brokers: moved leaders and partitions, ended and suspended nodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _POLL = 0.1
 
 
 def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> Any:
-    """Wait until something holds, and return it; a client that finds no broker for a moment is asked again."""
     deadline = time.monotonic() + seconds
     while True:
         with suppress(KafkaException):
@@ -35,7 +34,7 @@ def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> An
 
 
 class Brokers:
-    """A running cluster in a folder, and `stack` for what tests do with any."""
+    """A running cluster in a folder."""
 
     def __init__(self, folder: Path, stack: Stack) -> None:
         self.stack = stack
@@ -43,7 +42,6 @@ class Brokers:
         self._folder = folder
 
     def topic(self, *replicas: tuple[int, ...], **config: str) -> str:
-        """A topic with these replicas for each partition, the leader first; option names with `_` for `.`."""
         name = unique("spread")
         options = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(
@@ -58,19 +56,15 @@ class Brokers:
         return name
 
     def admin(self) -> AdminClient:
-        """A client that remembers nothing of brokers that went."""
         return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers, "log_level": 0})
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The node that leads a partition, -1 where none does."""
         return int(self._described(topic, partition).leader)
 
     def in_sync(self, topic: str, partition: int = 0) -> set[int]:
-        """The replicas that have all of it."""
         return set(self._described(topic, partition).isrs)
 
     def move_leader(self, topic: str, node: int, partition: int = 0) -> None:
-        """Have another replica lead, in good order: its epoch goes up by one or two."""
         eventually(lambda: node in self.in_sync(topic, partition), f"{node} is in sync with {topic}")
         others = [replica for replica in self._described(topic, partition).replicas if replica != node]
         self.reassign(topic, (node, *others), partition)
@@ -85,7 +79,7 @@ class Brokers:
         eventually(elected, f"{node} leads {topic}")
 
     def turn_leaders(self, topics: Iterable[str], by: int = 1) -> None:
-        """Have the next replica but so many lead, of every partition of these topics, all at once."""
+        """Move the leader of every partition to a later replica, all at once."""
         expected = {
             (topic, number): (*item.replicas[by % len(item.replicas) :], *item.replicas[: by % len(item.replicas)])
             for topic in topics
@@ -104,7 +98,6 @@ class Brokers:
         eventually(elected, "leaders have changed")
 
     def allow_unclean(self, topic: str, *, allowed: bool) -> None:
-        """Whether a replica that isn't in sync may lead where no other is left."""
         entry = ConfigEntry(
             "unclean.leader.election.enable", str(allowed).lower(), incremental_operation=AlterConfigOpType.SET
         )
@@ -112,7 +105,6 @@ class Brokers:
         admin.incremental_alter_configs([resource])[resource].result(_TIMEOUT)
 
     def reassign(self, topic: str, replicas: tuple[int, ...], partition: int = 0) -> None:
-        """Move a partition to these nodes; it is there on return."""
         self._reassign({(topic, partition): replicas})
         eventually(lambda: self._replicas_are(topic, partition, replicas), f"{topic} is on {replicas}")
 
@@ -130,7 +122,6 @@ class Brokers:
         return tuple(described.replicas) == replicas and set(described.isrs) == set(replicas)
 
     def controller(self) -> int:
-        """The node whose controller is active, as the quorum's voters last wrote down."""
         states = [
             json.loads((self._folder / f"kafka-{node}" / "data" / "__cluster_metadata-0" / "quorum-state").read_text())
             for node in NODES
@@ -138,24 +129,18 @@ class Brokers:
         return int(max(states, key=lambda one: one["leaderEpoch"])["leaderId"])
 
     def end(self, node: int, *, killed: bool) -> None:
-        """End a node."""
         self.servers.end(f"kafka-{node}", killed=killed)
 
     def suspend(self, node: int) -> None:
-        """Let a node fall silent; its connections stay."""
         self.servers.suspend(f"kafka-{node}")
 
     def resume(self, node: int) -> None:
-        """Let it go on, believing what it believed."""
         self.servers.resume(f"kafka-{node}")
 
     def up(self) -> None:
-        """Start what was ended."""
         self.servers.up()
 
     def whole(self, *topics: str) -> None:
-        """Wait until every replica of every partition is in sync again."""
-
         def complete() -> bool:
             result = self.admin().list_topics(timeout=10).topics
             return all(
@@ -167,8 +152,6 @@ class Brokers:
         eventually(complete, "all replicas are in sync")
 
     def _described(self, topic: str, partition: int) -> Any:
-        """What a broker knows of a partition. One that hasn't heard of it yet is asked again, or another one."""
-
         def known() -> Any:
             return self.admin().list_topics(topic, timeout=10).topics[topic].partitions.get(partition)
 

@@ -1,4 +1,4 @@
-"""A batch's records compressed as clients do it, with more bytes after the stream: Java's consumer passes over them."""
+"""Compressed records with trailing bytes, which Java's consumer ignores."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ WITH_TRAILING_BYTES = {
     "two of Java's snappy streams": (2, xerial(PAYLOAD[:HALF]) + xerial(PAYLOAD[HALF:])),
     "Java's snappy frames and half a length": (2, xerial(PAYLOAD) + bytes(2)),
 }
-"""By name: the number of the codec, and the records compressed by it with what follows."""
+"""By name: the number of the codec, and the records compressed with it, with trailing bytes."""

@@ -1,4 +1,4 @@
-"""A group that assigns by itself, with a clock and topics of its own, for tests of its rules."""
+"""A self-assigning group with its own clock and topics."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ def places(topic: UUID, *numbers: int) -> frozenset[PartitionId]:
 
 @dataclass(slots=True)
 class Course:
-    """A group, its time and the topics."""
-
     topics: Topics = field(default_factory=lambda: topics(orders=4))
     group: ConsumerGroup = field(default_factory=lambda: ConsumerGroup("g", TIMES))
     now: float = 0.0
@@ -62,7 +60,6 @@ class Course:
         self.now = until
 
     def two(self) -> None:
-        """Members a and b with two partitions each, at epoch 2."""
         self.beat("a", 1, owned=self.join("a").assigned)
         self.join("b")
         kept = self.beat("a", 1).assigned

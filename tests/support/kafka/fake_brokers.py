@@ -1,6 +1,6 @@
-"""Brokers that do as they are told: real sockets and frames, answers from a script, by kafka-python's own messages.
+"""Scripted brokers on real sockets, with kafka-python's messages.
 
-For what a real broker does not do on request: move leaders, throttle, refuse, hang, answer nonsense.
+For what real brokers don't do on request: move leaders, throttle, refuse, hang.
 """
 
 from __future__ import annotations
@@ -58,11 +58,10 @@ REQUESTS = {request.API_KEY: request for request in VERSIONS}
 
 @dataclass(slots=True)
 class FakeCluster:
-    """A topic of one partition on some brokers; change its fields while it runs.
+    """A topic of one partition; change the fields while it runs.
 
-    `answers` says, for a class of request, what a broker answers: a response without version, or None to hang up.
-    `hanging` brokers take requests and never answer; after an answer to a request in `last_words` they hang up.
-    `asked` records (broker, name of the request).
+    `answers` maps request classes to responses, None to hang up. `hanging` brokers never answer; after a request in
+    `last_words` they hang up. `asked` records (broker, request).
     """
 
     topic: str = "t"
@@ -82,7 +81,6 @@ class FakeCluster:
 
     @property
     def options(self) -> dict[str, str]:
-        """Options for a client: every broker's address, and little patience."""
         return {
             "bootstrap.servers": ",".join(f"127.0.0.1:{port}" for port in self.ports),
             "socket.connection.setup.timeout.ms": "1000",
@@ -107,7 +105,6 @@ class FakeCluster:
         return None
 
     def asked_for(self, kind: Any) -> list[int]:
-        """The brokers that were asked for this, in turn."""
         return [broker for broker, name in self.asked if name == kind.__name__]
 
     def api_versions(self) -> Any:
@@ -148,7 +145,7 @@ class FakeCluster:
 
 
 def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: int = 0, replica: int = -1) -> Any:
-    """An answer to a Fetch of one partition; with `replica`, of a leader that has its readers ask that broker."""
+    """An answer to Fetch; with `replica`, its leader redirects readers there."""
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData(
         partition_index=0,
@@ -169,14 +166,12 @@ def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: 
 
 
 def coordinator(node: int, *, error: int = 0) -> Any:
-    """An answer to a FindCoordinator for one key."""
     return FindCoordinatorResponse(
         throttle_time_ms=0, error_code=error, error_message=None, node_id=node, host="127.0.0.1", port=1
     )
 
 
 def listed(offset: int, *, error: int = 0) -> Any:
-    """An answer to a ListOffsets of one partition."""
     topic = ListOffsetsResponse.ListOffsetsTopicResponse
     partition = topic.ListOffsetsPartitionResponse(
         partition_index=0, error_code=error, timestamp=-1, offset=offset, leader_epoch=0
@@ -186,7 +181,6 @@ def listed(offset: int, *, error: int = 0) -> Any:
 
 @contextmanager
 def fake_cluster(brokers: int = 2) -> Iterator[FakeCluster]:
-    """Run brokers on free ports, and stop them."""
     cluster = FakeCluster()
     with ExitStack() as stack:
         for number in range(brokers):

@@ -1,4 +1,4 @@
-"""What a test that isn't about it takes for a record's columns from Kafka (archiver/wire/columns.py)."""
+"""Default columns of records from Kafka (archiver/wire/columns.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN: Final[dict[str, Any]] = {
 
 
 def as_records(fetched: pa.RecordBatch, *, rows: Sequence[int] = (), times: Sequence[int] = ()) -> Records:
-    """Rows in the columns of the wire, as one batch or as batches with these `rows`; times are 0 by default."""
+    """Return the wire's columns, in batches of these `rows`; times are 0 by default."""
     counts = np.array(rows or [fetched.num_rows], np.int64)
     first = np.cumsum(counts) - counts
     starts, ends = (fetched.column(name).to_numpy()[first] for name in ("batch_start", "batch_end"))

@@ -1,4 +1,4 @@
-"""Offsets that consumer groups commit, by the admin client."""
+"""Committed offsets of groups, by the admin client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tests.support.servers.stack import Stack
 
 
 def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> None:
-    """Commit offsets for a group without members."""
     places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     expected = [ConsumerGroupTopicPartitions(group, places)]
     deadline = time.monotonic() + 30
@@ -24,7 +23,7 @@ def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> Non
 
 
 def committed_by(stack: Stack, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """The offsets that a group has committed, by partition; negative where it has none."""
+    """Return offsets by partition, negative if missing."""
     requests = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, value) for value in range(partitions)])]
     result = stack.admin.list_consumer_group_offsets(requests)[group].result(30)
     return {partition.partition: partition.offset for partition in result.topic_partitions}

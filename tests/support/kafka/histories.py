@@ -1,4 +1,4 @@
-"""A partition's log through elections, as Kafka's own rules have it: epochs, truncation, markers, compaction."""
+"""A partition's log through elections, by Kafka's rules: epochs, truncation, markers, compaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIME = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of records with their numbers, or one that no consumer sees: of a marker or an aborted transaction."""
+    """Numbered records, or a batch that consumers don't see: a marker, or an aborted one."""
 
     base: int
     epoch: int
@@ -40,7 +40,7 @@ class Batch:
 
 @dataclass
 class History:
-    """The leader's log now. `began` has, by epoch, where it began; `compacted` the numbers that compaction removed."""
+    """The leader's log. `began` maps epochs to starts; `compacted` are removed numbers."""
 
     batches: list[Batch] = field(default_factory=list)
     began: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
@@ -64,14 +64,13 @@ class History:
         self.began = [each for each in self.began if each[1] < self.end] + [(self.epoch, self.end)]
 
     def cut(self, offset: int) -> None:
-        """Lose what isn't whole before an offset, and elect the replica that never had it."""
         self.batches = [each for each in self.batches if each.end <= offset]
         self.end = self.batches[-1].end if self.batches else 0
         self.began = [each for each in self.began if each[1] < self.end] or [(0, 0)]
         self.elect()
 
     def wake(self, epoch: int, records: int) -> None:
-        """Elect a leader of the past that went on by itself in its own epoch when the others no longer followed it."""
+        """Elect an isolated former leader that continued in its own epoch."""
         after = [start for other, start in self.began if other > epoch]
         if after and self.written.get(epoch) == after[0]:  # it has all that was written in its epoch
             self.batches = [each for each in self.batches if each.end <= after[0]]
@@ -81,12 +80,10 @@ class History:
         self.elect()
 
     def compact(self, place: int) -> None:
-        """Remove a batch, but never the last one."""
         if place < len(self.batches) - 1:
             self.compacted |= set(self.batches.pop(place).numbers)
 
     def forget(self) -> None:
-        """Elect a replica made anew: it knows of the epochs that batches still show."""
         seen: dict[int, int] = {}
         for each in self.batches:
             seen.setdefault(each.epoch, each.base)
@@ -94,7 +91,6 @@ class History:
         self.elect()
 
     def records(self) -> dict[int, tuple[int, int]]:
-        """What a consumer sees: number and epoch by offset."""
         return {
             each.base + place: (number, each.epoch)
             for each in self.batches
@@ -102,7 +98,6 @@ class History:
         }
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
-        """Kafka's `LeaderEpochFileCache.endOffsetFor`."""
         del topic
         return {partition: found for partition, epoch in epochs.items() if (found := self.end_of(epoch)) is not None}
 
@@ -142,8 +137,6 @@ class History:
 
 @dataclass
 class ArchivedLog:
-    """What was archived: number and epoch by offset. `reads` counts."""
-
     records: dict[int, tuple[int, int]]
     reads: int = 0
 

@@ -1,4 +1,4 @@
-"""What Kafka's Java client and its DumpLogSegments read in files of batches."""
+"""What Kafka's Java client and DumpLogSegments read in files of batches."""
 
 from __future__ import annotations
 
@@ -27,14 +27,11 @@ _DUMPED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaView:
-    """Batches and records of one file, as the JSON objects of `RecordJudge`."""
-
     batches: tuple[dict[str, Any], ...]
     records: tuple[dict[str, Any], ...]
 
 
 def java(*arguments: str) -> str:
-    """What a Java program with Kafka's jars on its class path prints."""
     java = find_java()
     folder = jars(f"kafka-{KAFKA}", ARTIFACTS, java, lambda _: None)
     done = subprocess.run(
@@ -50,7 +47,6 @@ def java(*arguments: str) -> str:
 
 
 def read_by_java(*files: Path) -> dict[str, JavaView]:
-    """Each file by its name, read by the client; checksums are compared."""
     seen: dict[str, list[dict[str, Any]]] = {file.name: [] for file in files}
     for line in java(str(SOURCE), "read", *map(str, files)).splitlines():
         entry = json.loads(line)
@@ -65,7 +61,6 @@ def read_by_java(*files: Path) -> dict[str, JavaView]:
 
 
 def dumped(segment: Path) -> list[tuple[int, int, int, list[str], str, str]]:
-    """Records of a log segment as DumpLogSegments prints them: offset, time, sequence, header names, key, value."""
     tool = ("org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log", "--files", str(segment))
     lines = java(*tool).splitlines()
     batches = [line for line in lines if line.startswith("baseOffset:")]
@@ -82,7 +77,6 @@ def dumped(segment: Path) -> list[tuple[int, int, int, list[str], str, str]]:
 
 
 def seen_by_us(records: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Records in the columns of the wire as the judge's JSON objects have them."""
     names = ("offset", "timestamp_type", "timestamp", "append_timestamp", "key", "value")
     columns = [records.column(name).to_pylist() for name in names]
     return [

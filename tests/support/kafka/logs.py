@@ -1,4 +1,4 @@
-"""A partition's log in memory, cut into pieces as fetches would, and a task over it that writes real files."""
+"""A partition's log in memory, and a task over it that writes real files."""
 
 from __future__ import annotations
 
@@ -34,8 +34,6 @@ def batch(base: int, *records: Record, leader_epoch: int = 5) -> bytes:
 
 @dataclass(frozen=True, kw_only=True)
 class LogInMemory:
-    """A LogSource over batches; `cuts` are the numbers of batches after which a piece ends, `fails_after` pieces."""
-
     log: Sequence[bytes]
     cuts: Sequence[int] = ()
     fails_after: int | None = None
@@ -65,8 +63,6 @@ class LogInMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Where a task's files go, and what it is made of; every part can be changed for a test."""
-
     folder: Path
     source: LogInMemory
     row: RowMapping = RAW

@@ -1,4 +1,4 @@
-"""Message sets of the formats v0 and v1 by hand, as producers and brokers before Kafka 0.11 wrote them."""
+"""Message sets of formats v0 and v1, as written before Kafka 0.11."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ def message(
     timestamp: int = -1,
     attributes: int = 0,
 ) -> bytes:
-    """One message with its offset and size."""
-
     def sized(octets: bytes | None) -> bytes:
         return struct.pack(">i", -1) if octets is None else struct.pack(">i", len(octets)) + octets
 
@@ -43,7 +41,7 @@ def wrapper(
     attributes: int = 0,
     key: bytes | None = None,
 ) -> bytes:
-    """A message whose value is a compressed set; `offset` is that of the set's last message."""
+    """A message with a compressed set. `offset` is its last message's."""
     payload = b"".join(messages)
     number, value = {
         "gzip": (1, gzip.compress(payload)),
@@ -56,7 +54,7 @@ def wrapper(
 
 
 def lz4(data: bytes, *, broken: bool) -> bytes:
-    """An lz4 frame of independent blocks; broken, its header checksum covers the magic number too (KAFKA-3160)."""
+    """Independent blocks. `broken`: the header checksum covers the magic number too (KAFKA-3160)."""
     writer = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
     writer.compress(data)
     frame = bytearray(bytes(writer.finish()))

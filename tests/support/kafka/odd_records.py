@@ -1,8 +1,7 @@
-"""Records that archives trip over, produced to a real broker by two clients that are not ours.
+"""Odd records, produced to a real broker by two foreign clients.
 
-librdkafka writes what it can express (five codecs, transactions, large values); kafka-python writes the rest (header
-keys that aren't UTF-8, timestamps at the ends of int64). `set_append_times` then rewrites a log segment in place, since
-no client can make a broker's clock go backwards.
+librdkafka writes what it can express; kafka-python header keys that aren't UTF-8 and extreme timestamps.
+`set_append_times` rewrites a segment, as no client can turn back a broker's clock.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ ODD_HEADERS: tuple[list[tuple[str, bytes | None]] | None, ...] = (
 
 
 class RawHeaderName(str):
-    """A header's name whose bytes on the wire are given, UTF-8 or not."""
-
     __slots__ = ("wire",)
 
     def __new__(cls, wire: bytes) -> Self:
@@ -68,7 +65,6 @@ class RawHeaderName(str):
 
 
 def rdkafka(bootstrap: str, **options: object) -> Producer:
-    """A librdkafka producer that takes records of many MiB."""
     return Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -81,7 +77,6 @@ def rdkafka(bootstrap: str, **options: object) -> Producer:
 
 
 def produce_odd_records(bootstrap: str, topic: str, partitions: int) -> None:
-    """Every codec with null, empty and odd keys, values and headers, in every partition."""
     for codec in CODECS:
         producer = rdkafka(bootstrap, **{"compression.type": codec})
         for partition in range(partitions):
@@ -92,7 +87,6 @@ def produce_odd_records(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce_batch_sizes(bootstrap: str, topic: str, partitions: int, values: Sequence[bytes], seed: int) -> None:
-    """Batches of one record, and of thousands."""
     noise = random.Random(seed)
     for codec in CODECS:
         single = rdkafka(bootstrap, **{"compression.type": codec, "batch.num.messages": 1})
@@ -113,7 +107,7 @@ def produce_batch_sizes(bootstrap: str, topic: str, partitions: int, values: Seq
 
 
 def produce_transactions(bootstrap: str, topic: str, partitions: int) -> None:
-    """Committed and aborted transactions of two producers, interleaved with each other and with plain records."""
+    """Produce committed and aborted transactions, interleaved with each other and with plain records."""
     plain = rdkafka(bootstrap)
     writers = [rdkafka(bootstrap, **{"transactional.id": f"{topic}-{name}"}) for name in ("first", "second")]
     for writer in writers:
@@ -138,7 +132,7 @@ def produce_transactions(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed: int) -> None:
-    """`count` records of 5 MB that no codec makes smaller, every codec in turn."""
+    """Produce `count` incompressible records of 5 MB, in every codec."""
     payload = random.Random(seed).randbytes(5_000_000)
     producers = [rdkafka(bootstrap, **{"compression.type": codec}) for codec in CODECS]
     for number in range(count):
@@ -149,7 +143,7 @@ def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed:
 
 
 def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
-    """Timestamps at the ends of int64, negative ones, and those around the years that a timestamp column can show."""
+    """Produce timestamps at the ends of int64, negative ones, and around a column's limits."""
     with _kafka_python(bootstrap) as producer:
         for partition in range(partitions):
             for timestamp in EXTREME_TIMES:
@@ -158,10 +152,7 @@ def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce_binary_names(bootstrap: str, topic: str) -> tuple[tuple[tuple[bytes, bytes], ...], ...]:
-    """Headers whose names are not UTF-8, into partition 0; what was sent, in order.
-
-    What was sent is the judge: confluent-kafka's consumer crashes the process on such a name, kafka-python's raises.
-    """
+    """Produce header names that aren't UTF-8. Return what was sent: consumers crash on them."""
     sent = tuple(((name, b"v"), (b"plain", b""), (name, b"w")) for name in BINARY_NAMES)
     with _kafka_python(bootstrap) as producer:
         for headers in sent:
@@ -184,10 +175,9 @@ def _kafka_python(bootstrap: str) -> Iterator[Any]:
 
 
 def set_append_times(segment: Path, times: Sequence[int]) -> int:
-    """Write `times` (ms), in turn, as the append times of a segment's log-append batches; the number of batches.
+    """Write `times` (ms), in turn, as append times of a segment's batches. Return their number.
 
-    The batch header's layout is that of the record batch in Kafka's protocol guide: the checksum covers all from the
-    attributes on, and the largest timestamp is where the broker keeps the append time.
+    A batch's checksum covers everything from the attributes on.
     """
     log = bytearray(segment.read_bytes())
     position = count = 0

@@ -1,4 +1,4 @@
-"""A broker of a test's own beside the shared stack, to be restarted, and its logs cut, undisturbed by others."""
+"""A separate broker, to be restarted, and its logs cut."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ENDS_WITHIN = 30.0
 
 
 class OwnBroker:
-    """Apache Kafka in a folder; `stack` is the shared one with this broker in the place of its own."""
+    """Apache Kafka in a folder; `stack` uses it as its broker."""
 
     def __init__(self, shared: Stack, folder: Path) -> None:
         chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT))
@@ -29,7 +29,6 @@ class OwnBroker:
         self.stack = Stack(replace(shared.endpoints, bootstrap_servers=address), folder)
 
     def start(self) -> None:
-        """Start it, and wait until it serves."""
         part = kafka.Kafka()
         part.prepare(self._context, lambda _: None)
         self._mark = process.spawn(part.launch(self._context))
@@ -40,23 +39,21 @@ class OwnBroker:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """End it in good order."""
+        """Stop it in good order."""
         process.stop(self._mark, with_signal=kafka.Kafka.stop_signal, timeout=_ENDS_WITHIN)
 
     def restart(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """End it and start it again, `meanwhile` in between: every partition is then in a new leader epoch."""
+        """Restart it, with `meanwhile` in between: every partition gets a new leader epoch."""
         self.stop()
         meanwhile()
         self.start()
 
     def log_folder(self, topic: str, partition: int = 0) -> Path:
-        """Where it keeps a partition."""
         return self._context.folder / "data" / f"{topic}-{partition}"
 
 
 @contextmanager
 def own_broker(shared: Stack, folder: Path) -> Iterator[OwnBroker]:
-    """Run one in `folder`."""
     broker = OwnBroker(shared, folder)
     try:
         broker.start()

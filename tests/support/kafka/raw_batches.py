@@ -1,4 +1,4 @@
-"""The batches of a partition as a server of Kafka's protocol sends them."""
+"""A partition's batches as Kafka servers send them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ MOST_BYTES = 4 << 20
 
 
 def raw_batches(port: int, topic: str, partition: int, end: int) -> Iterator[bytes]:
-    """Each batch from the first on, up to the offset `end`."""
     offset = 0
     with Wire(port) as wire:
         while offset < end:
@@ -57,7 +56,6 @@ def _fetched(wire: Wire, topic: str, partition: int, offset: int) -> bytes:
 
 
 def _whole(records: bytes) -> Iterator[bytes]:
-    """The batches that came whole: a broker cuts the last one off where its bytes end."""
     at = 0
     while at + HEAD.size <= len(records):
         end = at + HEAD.size + HEAD.unpack_from(records, at)[1]

@@ -1,4 +1,4 @@
-"""Record batches built by other people's code: kafka-python's and aiokafka's builders, and the bytes around them."""
+"""Record batches by kafka-python's and aiokafka's builders, and patched bytes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ BUILDER_CODECS = [
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as a producer hands it over; `headers` with keys as text."""
-
     timestamp: int = 1_700_000_000_000
     key: bytes | None = b"key"
     value: bytes | None = b"value"
@@ -61,7 +59,6 @@ def build(
     deltas: Sequence[int] | None = None,
     **changes: Any,
 ) -> bytes:
-    """One batch, as that library writes it; `changes` are header fields that only brokers set."""
     made = BUILDERS[builder](
         magic=2,
         compression_type=CODECS[codec],
@@ -90,7 +87,6 @@ def patched(
     attributes: int = 0,
     payload: bytes | None = None,
 ) -> bytes:
-    """The batch with header fields changed, `attributes` added, its length and checksum right again."""
     fields = list(HEADER.unpack_from(batch))
     rest = batch[HEADER.size :] if payload is None else payload
     places = {
@@ -126,8 +122,6 @@ def raw_record(
     value: bytes | None = b"v",
     headers: Sequence[tuple[bytes, bytes | None]] = (),
 ) -> bytes:
-    """One record by hand, for what the builders refuse to write."""
-
     def sized(octets: bytes | None) -> bytes:
         return varint(-1) if octets is None else varint(len(octets)) + octets
 
@@ -137,25 +131,21 @@ def raw_record(
 
 
 def raw_batch(records: Sequence[bytes], **changes: Any) -> bytes:
-    """A batch around records made by hand."""
     template = build([Record(timestamp=0)])
     changes = {"last_delta": max(len(records) - 1, 0), "count": len(records)} | changes
     return patched(template, payload=b"".join(records), **changes)
 
 
 def marker(*, base_offset: int, producer_id: int, commit: bool) -> bytes:
-    """The control batch that ends a transaction, as brokers write it."""
     record = raw_record(key=struct.pack(">hh", 0, int(commit)), value=struct.pack(">hi", 0, 0))
     return raw_batch([record], base_offset=base_offset, producer_id=producer_id, attributes=0b110000)
 
 
 def compressed(batch: bytes, codec: int, payload: bytes) -> bytes:
-    """The batch with `payload` in place of its records, said to be compressed by `codec`."""
     return patched(batch, payload=payload, attributes=codec)
 
 
 def xerial(data: bytes, *, block: int = 1000) -> bytes:
-    """Snappy in the frames that Java's streams write."""
     out = bytearray(b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1))
     for at in range(0, len(data), block):
         piece = bytes(cramjam.snappy.compress_raw(data[at : at + block]))

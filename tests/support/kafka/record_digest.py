@@ -1,4 +1,4 @@
-"""The digest again, written from docs/digest.md in plain Python, hashed by `mmh3`: the judge of the kernel's."""
+"""The digest of docs/digest.md in plain Python, hashed by `mmh3`: the judge of the kernel's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ Headers = Sequence[tuple[bytes, bytes | None]]
 
 
 class SeenRecord(NamedTuple):
-    """A record as a consumer sees it; timestamp types are Kafka's: -1, 0, 1."""
-
     partition: int
     offset: int
     timestamp_type: int
@@ -24,7 +22,6 @@ class SeenRecord(NamedTuple):
 
 
 def encoding(record: SeenRecord) -> bytes:
-    """The bytes that stand for a record."""
     key, value = record.key, record.value
     numbers = (record.partition, record.timestamp_type, record.offset, record.timestamp, _length(key), _length(value))
     parts = [struct.pack("<iiqqii", *numbers), key or b"", value or b"", struct.pack("<i", len(record.headers))]
@@ -34,12 +31,10 @@ def encoding(record: SeenRecord) -> bytes:
 
 
 def record_hash(record: SeenRecord) -> int:
-    """The hash of a record."""
     return mmh3.hash128(encoding(record), seed=0, x64arch=True, signed=False)
 
 
 def digest(records: Iterable[SeenRecord]) -> str:
-    """The digest of records."""
     return f"{sum(map(record_hash, records)) % 2**128:032x}"
 
 

@@ -1,4 +1,4 @@
-"""A real Kafka broker with a listener for each way to authenticate: SASL mechanisms, TLS with certificates."""
+"""A real broker with a listener per authentication: SASL mechanisms, TLS certificates."""
 
 from __future__ import annotations
 
@@ -31,26 +31,21 @@ _MODULE: Final = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuredBroker:
-    """Addresses by listener, and the files of a client's certificate."""
-
     open_address: str
     addresses: dict[str, str]
     folder: Path
 
     @property
     def admin(self) -> AdminClient:
-        """By the listener that asks for nothing."""
         return AdminClient({"bootstrap.servers": self.open_address})
 
     def topic(self, name: str) -> None:
-        """Make a topic of one partition."""
         admin = self.admin  # its futures end with it
         admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
 
 
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
-    """Run one in `folder`."""
     make_certificates(folder)
     chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT, *LISTENERS))
     state = draw().with_ports(chosen)
@@ -119,7 +114,6 @@ def add_scram_user(admin: AdminClient) -> None:
 
 
 def make_certificates(folder: Path) -> None:
-    """An authority, a server's certificate for 127.0.0.1, a client's, and one of a stranger's authority."""
     for authority in ("ca", "stranger-ca"):
         own = f"-keyout {authority}.key -out {authority}.pem"
         openssl(folder, f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN={authority} {own}")

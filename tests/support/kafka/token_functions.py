@@ -16,12 +16,10 @@ not_callable = 1
 
 
 def lasting() -> tuple[str, float]:
-    """A token for an hour."""
     return "a token", time.time() + 3_600
 
 
 def from_endpoint() -> tuple[str, int]:
-    """A token from an OpenID Connect endpoint, in whole seconds."""
     url, user, password = json.loads(os.environ[ENDPOINT])
     form = {"grant_type": "client_credentials", "scope": "kafka"}
     answer = requests.post(url, data=form, auth=(user, password), timeout=10)

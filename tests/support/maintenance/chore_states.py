@@ -1,4 +1,4 @@
-"""An in-memory account of chores, and a runner's turns on topics of it."""
+"""Chores in memory, and a runner's turns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from catalog.registry.chores import ChoreState, NumberedCommits
 
 @dataclass
 class ChoreStates:
-    """Chores by topic and name, and the number of each topic's last commit. `failure` is raised by each call."""
+    """Chores by topic and name, and each topic's last commit. Calls raise `failure`."""
 
     last: dict[str, int] = field(default_factory=dict)
     states: dict[tuple[str, str], ChoreState] = field(default_factory=dict)
@@ -24,8 +24,6 @@ class ChoreStates:
 
     @property
     def registry(self) -> Registry:
-        """A registry that has nothing else."""
-
         @dataclass
         class Account:
             chores: Any
@@ -33,26 +31,21 @@ class ChoreStates:
         return cast("Registry", Account(self))
 
     def state(self, topic: TopicRow, chore: str) -> ChoreState:
-        """Return a chore's state."""
         if self.failure is not None:
             raise self.failure
         state = self.states.get((topic.topic, chore), ChoreState(chore=chore))
         return replace(state, behind=self.last.get(topic.topic, 0) - state.cursor)
 
     def keep_cursor(self, topic: TopicRow, chore: str, cursor: int) -> None:
-        """Keep a cursor."""
         self._set(topic, chore, cursor=max(cursor, self.state(topic, chore).cursor))
 
     def note_ended(self, topic: TopicRow, chore: str) -> None:
-        """Forget failures."""
         self._set(topic, chore, failures=0, error=None)
 
     def note_failed(self, topic: TopicRow, chore: str, error: str) -> None:
-        """Keep a failure."""
         self._set(topic, chore, failures=self.state(topic, chore).failures + 1, error=error)
 
     def commits_since(self, topic: TopicRow, cursor: int, *, most: int) -> NumberedCommits | None:
-        """Return empty commits."""
         last = self.last.get(topic.topic, 0)
         return NumberedCommits(through=min(last, cursor + most), ranges=()) if cursor < last else None
 
@@ -61,14 +54,11 @@ class ChoreStates:
 
 
 def row(topic: str) -> TopicRow:
-    """Make a topic's row."""
     return TopicRow(id=1, cluster_id="c", topic=topic, topic_id=None, table=f"kafka.{topic}")
 
 
 @dataclass
 class ChoreTurns:
-    """A runner, and what it reported."""
-
     chores: Sequence[Chore]
     states: ChoreStates = field(default_factory=ChoreStates)
     now: list[float] = field(default_factory=lambda: [0.0])
@@ -84,7 +74,6 @@ class ChoreTurns:
         opened: StagedTopic | None = None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Give each chore a turn on these topics."""
         self.runner.run(
             when,
             [ChoreTopic(topic=row(name), opened=opened) for name in topics],

@@ -1,6 +1,6 @@
-"""What becomes of an archive when others work on its table: an operation, then all that the archiver does with it.
+"""An archive while other engines change its table: an operation, then all of the archiver's commands.
 
-Kafka judges: the records that its consumer gives are those that a replay has to give.
+Kafka's consumer is the judge of the replay.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Execute = Callable[[str], Any]
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """What was seen, step by step. Each step is `ok`, `identical`, `nothing`, a count, or the name of an error."""
+    """Each step is `ok`, `identical`, `nothing`, a count, or an error's name."""
 
     engine: str
     operation: str
@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class Course:
-    """A topic with two schema versions and odd values, archived in three commits, and one operation on its table."""
+    """A topic with two schema versions and odd values, in three commits, and one operation."""
 
     stack: Stack
     folder: Path
@@ -83,7 +83,7 @@ class Course:
     _kafka: list[Seen] = field(default_factory=list)
 
     def play(self) -> Outcome:
-        """Archive, let the others do their work, and see what every command makes of it."""
+        """Archive, run the operation, and record every command's outcome."""
         one = self.operation
         seen = Outcome(engine=one.engine, operation=one.name, effect=str(one.effect), beside=one.beside)
         self._archive()
@@ -97,7 +97,7 @@ class Course:
         seen.replay = self._replay()
         self._produce()
         seen.archiving = self._run()
-        seen.told, seen.told_rows = self._status()  # the run compares rows that others may have altered
+        seen.told, seen.told_rows = self._status()  # the run compares rows that other engines may have altered
         if one.effect is not Effect.UPGRADES:
             seen.mended_by = self._mend()
             seen.archiving_after = self._run()
@@ -144,7 +144,6 @@ class Course:
 
     @property
     def table(self) -> str:
-        """The table's name."""
         return load_config(self.config).topic(self.topic).table
 
     def _operate(self) -> str | None:
@@ -165,7 +164,6 @@ class Course:
 
     @contextmanager
     def _archiving(self) -> Iterator[None]:
-        """Archive again and again beside the block, and once more after it began."""
         ended, failures = threading.Event(), list[BaseException]()
 
         def work() -> None:
@@ -190,7 +188,6 @@ class Course:
 
     @contextmanager
     def _begun(self) -> Iterator[Callable[[], str]]:
-        """A replay of partition 0 that has begun; the call reads its rest and judges it."""
         expected = [item for item in self._sent() if item.partition == 0]
         with ReplayConsumer(load_config(self.config), {}) as consumer:
             consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
@@ -208,18 +205,15 @@ class Course:
             yield rest
 
     def _sent(self) -> list[Seen]:
-        """All records of the topic, as Kafka's consumer gives them."""
         if not self._kafka:
             self._kafka = from_kafka(self.stack, self.topic, PARTITIONS)
         return self._kafka
 
     def _left(self, records: Sequence[Seen]) -> list[Seen]:
-        """The records without those that the operation removed."""
         gone = self.operation.gone
         return [record for record in records if record.offset >= ROWS or not gone(record.partition, record.offset)]
 
     def _live(self, before: Sequence[Seen]) -> int:
-        """How many of the rows from before are in the table, as pyiceberg's metadata and scan say."""
         try:
             rows = self.stack.catalog().load_table(self.table).scan(selected_fields=("kafka",)).to_arrow()
         except Exception:  # noqa: BLE001 - pyiceberg can't read what some operations leave
@@ -229,15 +223,12 @@ class Course:
         return sum(value in existing for value in places)
 
     def _replay(self) -> str:
-        """What a replay gives of the rows that the operation left."""
         return _attempt(lambda: self._compared(lambda: self._left(self._archived())))
 
     def _replay_of_all(self) -> str:
-        """What a replay gives of all records."""
         return _attempt(lambda: self._compared(self._sent))
 
     def _archived(self) -> list[Seen]:
-        """What Kafka has of the offsets that the table is past."""
         offsets = json.loads(self.stack.catalog().load_table(self.table).properties["archiver.offsets"])
         records = self._sent()
         return [record for record in records if record.offset < offsets[str(record.partition)][0]]
@@ -251,7 +242,7 @@ class Course:
         return "altered" if places == [(record.partition, record.offset) for record in wanted] else "missing or doubled"
 
     def _status(self, config: Path | None = None) -> tuple[str, int]:
-        """The problem that `archiver status` names, and how many rows it says are missing or altered."""
+        """Return the problem that `archiver status` names, and its count of rows."""
         done = CliRunner().invoke(app, ["status", self.topic, "--json", "--config", str(config or self.config)])
         (result,) = json.loads(done.stdout)["topics"]
         problem = result["problem"]
@@ -260,13 +251,12 @@ class Course:
         return (problem["kind"], rows) if problem else (NOTHING, rows)
 
     def _run(self) -> str:
-        """How a run of the archive job ends."""
         report = run(self.config, self.topic, engine=InlineEngine())
         failures = {type(error).__name__ for topic in report.topics for _, error in topic.failures}
         return ", ".join(sorted(failures)) or OK
 
     def _mend(self) -> str:
-        """What the archiver's own advice does: for altered rows the statements that its error gives, then a refill."""
+        """Follow the archiver's advice: the error's statements for altered rows, then a refill."""
         advice = ""
         if self.operation.effect is Effect.ALTERS:
             report = run(self.config, self.topic, engine=InlineEngine())

@@ -1,6 +1,6 @@
-"""What others do to a table, as data: statements of Spark SQL and Trino, and what they leave of the archived rows.
+"""Other engines' operations on a table, as data: statements and their effect.
 
-A statement may name `{table}`, and the snapshots `{first}`, `{second}` and `{third}` that archiving made.
+Statements may name `{table}` and the snapshots `{first}`, `{second}` and `{third}`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ Gone: TypeAlias = Callable[[int, int], bool]
 
 
 class Effect(StrEnum):
-    """What is left of the archived rows, and so what the archiver has to say and do."""
-
     KEEPS = "keeps all rows"
     REMOVES = "removes rows"
     ALTERS = "changes or doubles rows"
@@ -30,10 +28,9 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operation of an engine, and its `effect`. `gone` says of a partition and an offset whether it removes them.
+    """`gone` decides which rows it removes; `replay` is the expected outcome: the same bytes, or an error's name.
 
-    `replay` is what a replay then gives: the same bytes, or an error by name. `beside` runs it beside an archiver.
-    `is_flat` asks for a table whose partition source is a top-level column.
+    `beside` runs it beside an archiver. `is_flat` needs a top-level partition source.
     """
 
     name: str
@@ -47,7 +44,6 @@ class Operation:
 
     @property
     def id(self) -> str:
-        """Its name in a test's id."""
         return f"{self.engine}, {self.name}{', beside an archiver' if self.beside else ''}"
 
 
@@ -100,7 +96,6 @@ def _of(engine: str, effect: Effect, operations: dict[str, tuple[str, ...]], **m
 
 
 def _beside(operations: dict[str, tuple[str, ...]], *names: str) -> dict[str, tuple[str, ...]]:
-    """Those that are tried beside an archiver, too."""
     return {name: operations[name] for name in names}
 
 

@@ -1,4 +1,4 @@
-"""The outcomes that docs/engines/maintenance.json keeps, and the page that shows them."""
+"""docs/engines/maintenance.json, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,16 @@ KEYS: Final = tuple((entry.engine, entry.name, entry.beside) for entry in (*SPAR
 
 
 def key_of(seen: Outcome) -> Key:
-    """The operation of an outcome."""
     return seen.engine, seen.operation, seen.beside
 
 
 def recorded() -> dict[Key, Outcome]:
-    """The outcomes that are kept, by operation."""
     if not OUTCOMES.exists():
         return {}
     return {key_of(value): value for value in (Outcome(**load) for load in json.loads(OUTCOMES.read_text()))}
 
 
 def record(seen: Outcome) -> None:
-    """Keep an outcome, and make the page's table anew."""
     existing = recorded() | {key_of(seen): seen}
     ordered = [existing[value] for value in KEYS if value in existing]
     OUTCOMES.write_text(json.dumps([asdict(value) for value in ordered], indent=1, ensure_ascii=False) + "\n")
@@ -43,7 +40,6 @@ def record(seen: Outcome) -> None:
 
 
 def with_table(page: str) -> str:
-    """The page with the table of the kept outcomes."""
     before, _, rest = page.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return f"{before}{_BEGIN}{table_of(list(recorded().values()))}{_END}{after}"

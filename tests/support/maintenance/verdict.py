@@ -1,4 +1,4 @@
-"""What has to come out of a course by the effect of its operation, and the outcomes as a table of Markdown."""
+"""The expected outcomes by effect, and outcomes as Markdown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _PARTITIONS: Final = 2
 
 
 def faults(operation: Operation, seen: Outcome) -> list[str]:
-    """What is not as it has to be, in words."""
     events = _TOLD[operation.effect]
     places = [(partition, offset) for partition in range(_PARTITIONS) for offset in range(ROWS)]
     removed = sum(operation.gone(*value) for value in places)
@@ -57,7 +56,6 @@ def faults(operation: Operation, seen: Outcome) -> list[str]:
 
 
 def table_of(outcomes: Sequence[Outcome]) -> str:
-    """The outcomes as a table, a row each."""
     head = (
         "| engine | operation | rows | a replay then | a running replay | `status` and runs say | brought back by |",
         "|---|---|---|---|---|---|---|",

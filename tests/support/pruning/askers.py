@@ -1,4 +1,4 @@
-"""How each engine is asked a question, through a store that counts what is read."""
+"""Questions to engines, through a store that counts reads."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ _TIMES: Final = {
 
 
 class Asker(Protocol):
-    """One engine."""
-
-    def ask(self, table: str, question: Question) -> Answer:
-        """Count the rows and sum up their cents."""
+    def ask(self, table: str, question: Question) -> Answer: ...
 
 
 class SparkAsker:
-    """Spark SQL in a process of its own: a session keeps the endpoint that its catalog began with."""
+    """Spark SQL in a process: a session keeps its catalog's first endpoint."""
 
     def __init__(self, process: Executor) -> None:
         self._process = process
@@ -48,13 +45,11 @@ class SparkAsker:
         return Answer(rows=rows, cents=cents or 0)
 
     def run(self, statement: str) -> list[Any]:
-        """Run a statement; its only row."""
         return self._process.submit(_in_spark, statement).result()
 
 
 @contextmanager
 def spark_asker(stack: Stack) -> Iterator[SparkAsker]:
-    """Its session ends with the block."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context, initializer=_start_spark, initargs=(stack.endpoints,)) as process:
         yield SparkAsker(process)
@@ -62,8 +57,6 @@ def spark_asker(stack: Stack) -> Iterator[SparkAsker]:
 
 
 class TrinoAsker:
-    """Trino by its client."""
-
     def __init__(self, trino: Trino) -> None:
         self._trino = trino
 
@@ -73,7 +66,7 @@ class TrinoAsker:
 
 
 class DuckdbAsker:
-    """DuckDB, with a connection for each question: a connection keeps what it has read."""
+    """A connection per question, as connections cache."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -86,8 +79,6 @@ class DuckdbAsker:
 
 
 class PyicebergAsker:
-    """pyiceberg, which gives rows; Arrow counts and sums up."""
-
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
 
@@ -102,8 +93,6 @@ class PyicebergAsker:
 
 
 class PolarsAsker:
-    """Polars' lazy frames."""
-
     def __init__(self, stack: Stack) -> None:
         self._reader = PolarsReader(stack)
 
@@ -121,7 +110,7 @@ class PolarsAsker:
 
 
 class ClickhouseAsker:
-    """ClickHouse, told to forget what it has read: footers, and which row groups had no row of a condition."""
+    """Caches of footers and conditions are dropped."""
 
     def __init__(self, stack: Stack, running: Clickhouse) -> None:
         self._reader = ClickhouseReader(stack, running, whole=False)
@@ -134,8 +123,6 @@ class ClickhouseAsker:
 
 
 class DatafusionAsker:
-    """DataFusion with iceberg-rust's tables."""
-
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
 
@@ -150,7 +137,6 @@ class DatafusionAsker:
 
 
 def sql(table: str, question: Question, dialect: str) -> str:
-    """The question as a statement."""
     result = f"SELECT count(*) AS n, sum({_field(SUMMED, dialect)}) AS c FROM {table}"
     terms = []
     for term in question.terms:
@@ -167,7 +153,6 @@ def _field(path: tuple[str, ...], dialect: str) -> str:
 
 
 def literal(value: Value, dialect: str) -> str:
-    """A value in a statement."""
     match value:
         case int():
             return str(value)
@@ -195,7 +180,7 @@ def _start_spark(endpoints: Endpoints) -> None:
     from archiver.local.fetch import fetch_iceberg
 
     options = sql_options(endpoints, fetch_iceberg(lambda _: None))
-    # Who doesn't ask SeaweedFS for credentials is told the store's own endpoint with each table, which then counts.
+    # A client that doesn't request credentials of SeaweedFS gets the store's own endpoint with each table, and uses it.
     options["spark.sql.catalog.lake.header.X-Iceberg-Access-Delegation"] = "vended-credentials"
     started = SparkEngine.start({"master": "local[2]", **options})
     _SPARK.append(started.__enter__())

@@ -1,4 +1,4 @@
-"""Where the columns of each row group lie in a table's files, and which of them a client has read."""
+"""Positions of column chunks in files, and which of them were read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from tests.support.storage.counting_proxy import Read
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file: its path in the store, and for each row group the data pages of each column."""
-
     path: str
     size: int
     groups: tuple[dict[str, tuple[int, int]], ...]
@@ -23,15 +21,12 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """What a query has read of the data files."""
-
     files: int
     groups: int
     kilobytes: int
 
 
 def layout_of(table: Table) -> tuple[DataFile, ...]:
-    """The files of the table's newest snapshot, in the order of their paths."""
     result = []
     for task in table.scan().plan_files():
         with table.io.new_input(task.file.file_path).open() as stream:
@@ -57,10 +52,9 @@ def _pages(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
 
 
 def touched(files: Sequence[DataFile], reads: Iterable[Read], columns: Sequence[str]) -> Touched:
-    """How much of the files these reads took. A row group counts if pages of one of the columns were read.
+    """Return how much the reads took. A row group counts if pages of a column were read.
 
-    Footers are read with what lies before them, so a read that ends a file counts only if it begins before its last
-    row group.
+    Footers are read with what comes before them: such a read counts only if it begins before the last row group.
     """
     by_path: dict[str, list[Read]] = {}
     for item in reads:
@@ -84,7 +78,6 @@ def _covers(file: DataFile, read: Read, pages: tuple[int, int]) -> bool:
 
 
 def distinct(reads: Iterable[Read]) -> int:
-    """How many bytes were read, those that were read twice counted once."""
     total = at = 0
     for item in sorted(reads, key=lambda read: read.start):
         total += max(0, item.end - max(at, item.start))

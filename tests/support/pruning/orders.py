@@ -1,4 +1,4 @@
-"""A topic whose table has files of several row groups, and what is known of its layout."""
+"""A topic whose files have several row groups."""
 
 from __future__ import annotations
 
@@ -44,15 +44,12 @@ message Order { int64 id = 1; Customer customer = 2; Parcel parcel = 3; int64 ce
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orders:
-    """The archived topic."""
-
     table: str
     files: tuple[DataFile, ...]
     questions: Mapping[Question, Needed]
 
     @property
     def whole(self) -> Touched:
-        """All of the table."""
         return Touched(
             files=len(self.files),
             groups=sum(len(file.groups) for file in self.files),
@@ -61,7 +58,7 @@ class Orders:
 
 
 def archived_orders(stack: Stack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Orders:
-    """Produce it, a month after the other, and archive it by the real job, with smaller row groups than its own."""
+    """Produce and archive months, with smaller row groups than usual."""
     proto = folder / "order.proto"
     proto.write_text(PROTO)
     message = message_factory.GetMessageClass(find_descriptor(compile_proto(proto, "shop.Order")))
@@ -92,7 +89,6 @@ def archived_orders(stack: Stack, folder: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def records(month: int, message: type[Any]) -> Iterator[dict[str, Any]]:
-    """The records of a month, dealt out to the partitions a batch at a time."""
     noise = random.Random(month)
     for partition in range(PARTITIONS):
         for number in range(ROWS):
@@ -113,7 +109,6 @@ def records(month: int, message: type[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _groups(table: Table) -> list[list[pa.Table]]:
-    """The row groups of each file, without the columns that nobody asks for."""
     result = []
     for path in sorted(task.file.file_path for task in table.scan().plan_files()):
         with table.io.new_input(path).open() as stream:
@@ -124,7 +119,6 @@ def _groups(table: Table) -> list[list[pa.Table]]:
 
 
 def _questions(group: pa.Table) -> Sequence[Question]:
-    """Questions for rows in the middle of this row group."""
     rows = group.to_pylist()
     row = rows[len(rows) // 2]
     position, value = row["kafka"], row["val"]

@@ -1,4 +1,4 @@
-"""Queries that need few row groups, and the row groups that hold what they ask for."""
+"""Queries that need few row groups, and these row groups."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ SUMMED: Final = ("val", "cents")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A column's values are from `low` to `high`."""
-
     path: tuple[str, ...]
     low: Value
     high: Value
@@ -31,36 +29,28 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Rows for which every term holds."""
-
     title: str
     terms: tuple[Term, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it needs."""
         return (*(term.name for term in self.terms), ".".join(SUMMED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How many rows there are, and the sum over them."""
-
     rows: int
     cents: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """The right answer, and how many files and row groups hold a row of it."""
-
     answer: Answer
     files: int
     groups: int
 
 
 def needed(question: Question, files: Iterable[Sequence[pa.Table]]) -> Needed:
-    """Look through the row groups of each file."""
     result = [[_answer(question, group) for group in groups] for groups in files]
     flat = [group for groups in result for group in groups]
     return Needed(
@@ -85,6 +75,5 @@ def _between(values: pa.Array, term: Term) -> pa.Array:
 
 
 def column(rows: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    """A column, or a field of a struct."""
     first, *rest = path
     return functools.reduce(pc.struct_field, rest, rows.column(first))

@@ -1,4 +1,4 @@
-"""What docs/engines/pruning.json keeps of how much each engine read, and the page that shows it."""
+"""docs/engines/pruning.json, and the page that shows it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ Found = Mapping[str, Any]
 
 
 def kept() -> dict[str, Any]:
-    """The numbers that the docs tell of."""
     result: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     return result
 
 
 def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], read: Mapping[str, Found]) -> None:
-    """Keep an engine's numbers, and make the page's tables anew.
+    """Record an engine's numbers, and rewrite the page's tables.
 
-    `table` has the table's files, row groups and kilobytes; `needed` and `read` have them for each question.
+    `table` has files, row groups and kilobytes; `needed` and `read` have them per question.
     """
     existing = kept()
     questions = existing.get("questions", {})
@@ -50,7 +49,7 @@ def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], r
 
 
 def page(text: str, found: Found) -> str:
-    """The page with its tables made anew, each between two comments that name it."""
+    """Return the page with new tables between the comments that name them."""
     cells = {"row groups": _groups, "bytes": _megabytes}
     for table, title in TABLES.items():
         start, end = f"<!-- {table}: written by make interop RECORD=1 -->", f"<!-- end of {table} -->"

@@ -1,4 +1,4 @@
-"""What an assignment gives a table: its columns, and what changed in them."""
+"""An assignment's columns and changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ REMARK = re.compile(r" \(removed in schema version \d+\)")
 
 
 def columns(schema: Schema, under: str = "val") -> dict[str, tuple[int, str]]:
-    """Id and type of a struct's columns by name, without the synthesized ones and remarks."""
     struct = schema.find_type(under)
     return {
         field.name: (field.field_id, REMARK.sub("", str(field.field_type)))
@@ -22,11 +21,9 @@ def columns(schema: Schema, under: str = "val") -> dict[str, tuple[int, str]]:
 
 
 def changed(assignment: Assignment) -> list[tuple[str, str]]:
-    """Kind and column of each change."""
     return [(change.kind.value, change.column) for change in assignment.changes]
 
 
 def row_columns(assignment: Assignment) -> dict[str, int]:
-    """Ids by name of the columns that the value's rows are written to."""
     kind = assignment.row.arrow_schema.field("val").type
     return {field.name: int(field.metadata[b"PARQUET:field_id"]) for field in kind if not field.name.startswith("__")}

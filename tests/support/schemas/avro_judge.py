@@ -1,7 +1,4 @@
-"""A plain reader of Avro's binary encoding, as strict and as lenient as Apache Java's: it says what can't be read.
-
-It is written from the specification and Java's `BinaryDecoder`, and shares nothing with the kernel.
-"""
+"""A plain reader of Avro's encoding, from the specification and Java's `BinaryDecoder`: a judge of readability."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ class Unreadable(Exception):
 
 
 def is_readable(schema: Any, value: bytes) -> bool:
-    """Whether Java's reader reads the value; bytes after it don't matter. Deep values need a high recursion limit."""
+    """Whether Java's reader accepts the value and ignores the rest. Needs a high recursion limit."""
     reader = _PlainReader(value, {})
     _define(schema, reader.types)
     try:

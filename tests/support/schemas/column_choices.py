@@ -1,4 +1,4 @@
-"""Random choices of columns for a random schema: some fields excluded by our option, some turned into extensions."""
+"""Random exclusions and extensions for a random schema."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ MOST = (1 << 29) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excluding:
-    """A schema three times: as it is, with options that exclude some of its fields, and without those fields."""
-
     whole: Descriptor
     marked: Descriptor
     rest: Descriptor
 
 
 def excluding(choices: Choices, whole: Descriptor, *, displaced: bool) -> Excluding:
-    """Excludes about a third of the fields; `displaced` tells whether also such as upb itself may move to the end."""
+    """Exclude about a third of fields; `displaced`: also fields that upb may move to the end."""
     marked, rest = _file_of(whole), _file_of(whole)
     for message, left in zip(marked.message_type, rest.message_type, strict=True):
         members = Counter(field.oneof_index for field in message.field if field.HasField("oneof_index"))
@@ -47,7 +45,6 @@ def excluding(choices: Choices, whole: Descriptor, *, displaced: bool) -> Exclud
 
 
 def with_extensions(choices: Choices, plain: Descriptor) -> tuple[Descriptor, tuple[str, ...]]:
-    """The schema with about a third of its fields as extensions, and their names."""
     file = _file_of(plain)
     names = []
     for message in file.message_type:

@@ -1,4 +1,4 @@
-"""Types of rows whose texts are in dictionaries, as files may have them."""
+"""Row types with texts in dictionaries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from schema_mapping.columns.arrow import IN_DICTIONARY
 
 
 def in_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """A type with all of its texts in dictionaries, at any depth."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(in_dictionaries(field.type)) for field in kind])
     if pa.types.is_map(kind):

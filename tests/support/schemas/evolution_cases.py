@@ -1,4 +1,4 @@
-"""The changes of a schema, one by one: fields before and after, what is sent, and what the table then shows."""
+"""Schema changes: fields, values sent, and the resulting table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ enum Colour { NONE = 0; CRIMSON = 1; }
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A change: fields before and after it, what is sent with each, and what the table then shows.
+    """A change. `after` holds each column's type, old and new row; `back` the rows after the way back.
 
-    `after` holds type, old row and new row of each column; `back`, where the way back moves anything, the rows of the
-    first, second and third run. Numbers after `_deleted_` are N.
+    Numbers after `_deleted_` are N.
     """
 
     name: str
@@ -37,13 +36,11 @@ class Case:
 
     @property
     def at_the_end(self) -> Shown:
-        """Each column's values in the four runs; the last writes where the first did."""
         back = self.back or {name: (old, new, old) for name, (_, old, new) in self.after.items()}
         return {name: (*rows, rows[0]) for name, rows in back.items()}
 
 
 def struct(**columns: Any) -> dict[str, Any]:
-    """A message's columns as rows show them."""
     return {**columns, "__unrecognized__": None}
 
 

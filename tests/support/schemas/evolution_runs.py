@@ -1,4 +1,4 @@
-"""Four runs that archive one topic: with the first schema, the changed one, one that takes all back, and the first."""
+"""Four runs on one topic: first schema, changed, changed back, and first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def start(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
 
 
 def run(stack: Stack, config: Path, topic: str, proto: Path, *, number: int) -> None:
-    """Deploy a run's schema, send its records, and archive them."""
     proto.write_text(schema_text(number))
     descriptor = descriptor_of(schema_text(number))
     side = 1 if RUNS[number] == "changed" else 0
@@ -66,7 +65,7 @@ def run(stack: Stack, config: Path, topic: str, proto: Path, *, number: int) -> 
 
 
 def schema_text(number: int) -> str:
-    """The .proto file of a run: the changing fields in the message itself, and in one below it."""
+    """Fields change in the message and in a nested one."""
     side = 1 if RUNS[number] == "changed" else 0
     body = " ".join(case.fields[side] for case in CASES)
     if RUNS[number] == "back":
@@ -79,7 +78,6 @@ def schema_text(number: int) -> str:
 
 
 def everywhere(descriptor: Descriptor, values: Mapping[str, Any]) -> bytes:
-    """A message with the values in every place, encoded by Google's library."""
     message = message_factory.GetMessageClass(descriptor)(**values, one=values, many=[values], by_name={"name": values})
     encoded: bytes = message.SerializeToString()
     return encoded

@@ -1,7 +1,6 @@
-"""The columns that a message must have in the table, told by Google's Protobuf library and docs/type-mapping.md alone.
+"""The expected columns of a message, by Google's library and docs/type-mapping.md.
 
-Nothing here asks our mapping. Columns are named by the newest version of the schema that has the field; fields that the
-message's own version lacks are null.
+Columns have the newest names; fields missing in the message's version are null.
 """
 
 from __future__ import annotations
@@ -29,13 +28,12 @@ _WRAPPERS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedColumns:
-    """All versions of a message, oldest first, and whether well-known types and unsigned longs are single columns."""
+    """All versions, oldest first, and the options for well-known types and uint64."""
 
     versions: Sequence[Descriptor]
     native: bool
 
     def of(self, message: Message) -> dict[str, Any]:
-        """The columns of a whole value."""
         return self._struct(message, self.versions, ())
 
     def _struct(self, message: Message, versions: Sequence[Descriptor], above: tuple[str, ...]) -> dict[str, Any]:
@@ -117,7 +115,6 @@ def _json(value: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """Numbers as JavaScript writes them: without a fraction if they have none."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -130,7 +127,6 @@ def _whole(value: Any) -> Any:
 
 
 def _unknown(message: Message) -> bytes | None:
-    """The bytes of a message's own unknown fields: what is left when all known ones are cleared."""
     copy = type(message)()
     copy.CopyFrom(message)
     for field, _ in copy.ListFields():

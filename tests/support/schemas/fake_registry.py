@@ -1,4 +1,4 @@
-"""A schema registry in this process: Confluent's REST API over HTTP, as far as reading goes, with faults on demand."""
+"""A schema registry in this process: Confluent's REST API for reading, with faults."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
 
 
 class FakeRegistry:
-    """What the server knows and does. `faults` are statuses to answer with before answers come,
-    with `retry_after` where that goes along.
+    """The server's state. `faults` are statuses before answers, with `retry_after`.
 
-    While it is `down`, connections end without an answer, as behind a proxy; `asked` has what reached it otherwise.
-    It `has_contexts` and `has_guids` as Confluent's has; Apicurio and Karapace have neither. Statuses in `refuses` are
-    the answers to requests with a parameter, or a path, that begins like the key.
+    While `down`, connections end. `asked` are the requests. Apicurio and Karapace lack `has_contexts` and `has_guids`.
+    `refuses` maps beginnings of parameters and paths to statuses.
     """
 
     def __init__(self, address: tuple[str, int], scheme: str = "http") -> None:
@@ -54,9 +52,9 @@ class FakeRegistry:
         guid: UUID | None = None,
         serialized: str | None = None,
     ) -> int:
-        """Add a version to a subject and return its id; a reference is (name, subject, version).
+        """Add a version; return its id. References are (name, subject, version).
 
-        `serialized` is the schema as a descriptor, which `format=serialized` gives.
+        `serialized` is the descriptor for `format=serialized`.
         """
         number = schema_id or 100_001 + len(self._schemas)
         named = [dict(zip(("name", "subject", "version"), reference, strict=True)) for reference in references]
@@ -69,12 +67,10 @@ class FakeRegistry:
         return number
 
     def guid(self, subject: str) -> UUID:
-        """The GUID of a subject's latest schema."""
         latest = self._schemas[self._context(subject), self._subjects[subject][-1]]
         return next(guid for guid, schema in self._guids.items() if schema == latest)
 
     def delete(self, subject: str, version: int | None = None) -> None:
-        """Delete a version softly, or all versions of a subject."""
         count = len(self._subjects[subject])
         self._deleted |= {(subject, at) for at in range(1, count + 1) if version in {None, at}}
 
@@ -131,7 +127,7 @@ class FakeRegistry:
         return 200, {"subject": subject, "version": at, "id": ids[at - 1], **schema}
 
     def _by_id(self, number: int, subject: str) -> dict[str, Any] | None:
-        """Look an id up as Confluent does: a subject in a named context only finds its own schemas."""
+        """As in Confluent, a subject in a named context finds only its own schemas."""
         context = self._context(subject)
         if not self.has_contexts or subject == context:
             return self._schemas.get((context, number))
@@ -157,7 +153,7 @@ def _guid(schema: Mapping[str, Any]) -> UUID:
 
 @contextmanager
 def fake_registry(tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
-    """A server on a free port, stopped at the end; it speaks HTTPS with `tls`."""
+    """A server on a free port; HTTPS with `tls`."""
 
     class Handler(BaseHTTPRequestHandler):
         registry: ClassVar[FakeRegistry]

@@ -1,7 +1,7 @@
-"""A value format of the tests' own: records of fixed width, fields known by name, registered as anybody would.
+"""A test format: records of fixed width, with fields by name.
 
-Numbers are big-endian: `int` and `date` (days) have 4 bytes, `long`, `time` (microseconds) and `decimal` (unscaled) 8.
-A value of another length, or with a date, time or decimal that no column takes, is undecodable.
+Big-endian: `int` and `date` (days) have 4 bytes, `long`, `time` (microseconds) and `decimal` (unscaled) 8. Other
+lengths and impossible values are undecodable.
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedField:
-    """A field: its name, its type as column types are written, and what people should know of it."""
-
     name: str
     type: str
     comment: str = ""
@@ -57,8 +55,6 @@ class FixedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedSchema:
-    """The fields of a record, in the order of their bytes."""
-
     fields: tuple[FixedField, ...]
     envelope: bytes | None = None
 
@@ -77,8 +73,6 @@ class FixedSchema:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFixedSchema:
-    """A ValueSchema."""
-
     schema: FixedSchema
 
     def fingerprint(self) -> str:
@@ -100,8 +94,6 @@ class ReadFixedSchema:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedMapping:
-    """A ValueMapping."""
-
     source: FixedSchema
     ids: ColumnIds
     options: MappingOptions = field(default_factory=MappingOptions)
@@ -214,8 +206,6 @@ class FixedMapping:
 
 @dataclass(frozen=True, slots=True)
 class FixedWidthFormat:
-    """A ValueFormat."""
-
     name: str = FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ReadFixedSchema:
@@ -230,8 +220,7 @@ class FixedWidthFormat:
             keep_raw=data["keep_raw"],
         )
 
-    def load_encoder(self) -> None:
-        """Nothing more than this module."""
+    def load_encoder(self) -> None: ...
 
 
 register(FixedWidthFormat())
@@ -239,8 +228,6 @@ register(FixedWidthFormat())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdAlone:
-    """A BodyChoice: after the schema id comes the record at once."""
-
     known: tuple[SchemaNumber, ...]
     messages: tuple[str, ...] = (RECORD,)
     min_bytes: int = 0
@@ -257,7 +244,6 @@ class IdAlone:
 
 
 def record(schema: FixedSchema, *values: Any) -> bytes:
-    """The bytes of a record; numbers for days, microseconds and unscaled decimals."""
     parts = zip(map(read_type, (field.type for field in schema.fields)), values, strict=True)
     return b"".join(
         value if isinstance(value, bytes) else int(value).to_bytes(_width(kind), "big", signed=True)

@@ -1,6 +1,6 @@
-"""Records of fixed width as a whole format: a section of the configuration, its settings, and a kind of a registry.
+"""Fixed-width records as a whole format: settings and kind of schemas.
 
-A schema is a JSON object of field names and types, in a file that ends in `.fixed` or in the schema registry.
+Schemas are JSON objects of names and types, in `.fixed` files or the registry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEPT: Final = b"fixed:"
 
 
 class FixedWidthSection(FormatSection):
-    """The settings of a key or value: a schema file, else the subject `TOPIC-value` of the schema registry."""
+    """A schema file, or else the subject `TOPIC-value`."""
 
     format: Literal["fixed_width"] = FORMAT
     file: Path | None = None
@@ -46,8 +46,6 @@ class FixedWidthSection(FormatSection):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRecord:
-    """A NumberedSchema."""
-
     id: SchemaNumber
     text: str
 
@@ -61,8 +59,6 @@ class RegisteredRecord:
 
 @dataclass(frozen=True, slots=True)
 class FixedWidthSchemas:
-    """A SchemaKind."""
-
     name: str = KIND
     label: str = "fixed width"
     other_form: None = None
@@ -86,8 +82,6 @@ class FixedWidthSchemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedWidthChoice:
-    """A BodyChoice: after the schema id comes the record."""
-
     ids: RegistryIds[RegisteredRecord]
     numbers: tuple[SchemaNumber, ...] = ()
     messages: tuple[str, ...] = (RECORD,)
@@ -107,8 +101,6 @@ class FixedWidthChoice:
 
 @dataclass(frozen=True, slots=True)
 class FixedWidthSettings:
-    """A FormatSettings."""
-
     name: str = FORMAT
     suffixes: tuple[str, ...] = (".fixed",)
     kind: FixedWidthSchemas = FixedWidthSchemas()

@@ -1,4 +1,4 @@
-"""What Google's library says about well-known types with one column, in the shape that decoded rows have."""
+"""Google's results for well-known types with one column, as in decoded rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ MICRO = timedelta(microseconds=1)
 
 
 def judged(message: Any, kind: WellKnown, *, has_nulls: bool) -> Any:
-    """The cell of a parsed message, made comparable; without nulls the nearest that the column can hold."""
     if kind is WellKnown.TIMESTAMP:
         return _timestamp(message, has_nulls=has_nulls)
     if kind is WellKnown.DURATION:
@@ -26,7 +25,6 @@ def judged(message: Any, kind: WellKnown, *, has_nulls: bool) -> Any:
 
 
 def json_cell(text: str) -> Any:
-    """A cell of JSON text, made comparable; each key stands once."""
     return _comparable(json.loads(text, object_pairs_hook=_unique))
 
 
@@ -59,7 +57,6 @@ def _duration(message: Any, *, has_nulls: bool) -> int | None:
 
 
 def _json(message: Any) -> Any:
-    """What `json_format` says, and where it raises (infinities, NaN), the same with those as strings."""
     walked = plain_json(message)
     try:
         assert _comparable(json_format.MessageToDict(message)) == _comparable(walked)
@@ -69,7 +66,6 @@ def _json(message: Any) -> Any:
 
 
 def plain_json(message: Any, *, unset: Any = None) -> Any:
-    """What a Struct, ListValue or Value says, field by field; `unset` stands for a Value without any."""
     match message.DESCRIPTOR.name:
         case "Struct":
             return {key: plain_json(value, unset=unset) for key, value in message.fields.items()}

@@ -1,4 +1,4 @@
-"""What must hold of the kernel for any schema and any bytes, with upb as the judge."""
+"""What must hold of the kernel for any schema and bytes, judged by upb."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def check_values(
     options: MappingOptions | None = None,
     mapping: MessageMapping | None = None,
 ) -> None:
-    """Decodes and encodes a batch; upb agrees on every value, and every byte comes back.
+    """Decode and encode a batch: upb agrees, and every byte comes back.
 
-    A `mapping` of its own may be that of the message with further fields, which are excluded.
+    `mapping` may have further, excluded fields.
     """
     mapping = mapping or compile_mapping(descriptor, options=options)
     rows = mapping.decode(pa.array(values, pa.binary()))
@@ -114,9 +114,9 @@ def check_upb_is_canonical(
     options: MappingOptions | None = None,
     mapping: MessageMapping | None = None,
 ) -> None:
-    """What upb writes is never kept raw, but for NaNs, texts and well-known types that no column can hold.
+    """upb's output is never kept raw, except NaNs, texts and well-known types without a column.
 
-    A `mapping` of its own may be that of the message with some fields excluded.
+    `mapping` may exclude fields.
     """
     mapping = mapping or compile_mapping(descriptor, options=options)
     if _has_odd_nan(mapping.root) or _has_loose_text(mapping.root) or _has_native(mapping.root):

@@ -1,4 +1,4 @@
-"""A nested order, as shops send it: the schema, and random values that Google's own library encodes."""
+"""A nested order of a shop, and random values by Google's library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas for tests, written as .proto text and compiled by protoc in this process."""
+"""Schemas as .proto text, compiled in this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compile_text(
     imports: Mapping[str, str] | None = None,
     extensions: tuple[str, ...] = (),
 ) -> SourceSchema:
-    """The message of a .proto whose text this is; "proto3" and package `t` unless it says otherwise."""
+    """ "proto3" and package `t` by default."""
     if not text.lstrip().startswith(("syntax", "edition")):
         text = f'syntax = "proto3"; package t; {text}'
     compiled = _protoc(text, tuple((imports or {}).items()))
@@ -30,12 +30,10 @@ def compile_text(
 
 
 def fields(body: str) -> SourceSchema:
-    """A proto3 message `t.M` with these fields."""
     return compile_text(f"message M {{ {body} }}")
 
 
 def descriptor_of(text: str, message: str = "t.M") -> Descriptor:
-    """The descriptor that `compile_text` names."""
     return find_descriptor(compile_text(text, message))
 
 

@@ -1,10 +1,9 @@
-"""Protobuf's wire format by hand, for what its own libraries refuse to write."""
+"""Protobuf's wire format by hand, for what libraries refuse to write."""
 
 from __future__ import annotations
 
 
 def varint(value: int, extra: int = 0) -> bytes:
-    """A number of at least 0, `extra` bytes longer than it must be."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -17,5 +16,4 @@ def varint(value: int, extra: int = 0) -> bytes:
 
 
 def delimited(number: int, content: bytes) -> bytes:
-    """A field with a length."""
     return varint(number << 3 | 2) + varint(len(content)) + content

@@ -1,4 +1,4 @@
-"""Where random tests take their choices from: hypothesis, which shrinks, or a seeded generator, which is fast."""
+"""Sources of random choices: hypothesis (shrinks) or a seeded generator (fast)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ T = TypeVar("T")
 
 
 class Choices(Protocol):
-    """A source of choices."""
-
     def integer(self, low: int, high: int) -> int: ...
 
     def data(self, size: int) -> bytes: ...
 
 
 class DrawnChoices:
-    """Choices that hypothesis makes; it shrinks them toward the lowest."""
-
     def __init__(self, draw: DrawFn) -> None:
         self._draw = draw
 
@@ -34,8 +30,6 @@ class DrawnChoices:
 
 
 class SeededChoices:
-    """Choices of a pseudo-random generator."""
-
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
 
@@ -47,7 +41,6 @@ class SeededChoices:
 
 
 def pick(choices: Choices, options: Sequence[T]) -> T:
-    """One of `options`; the first is the simplest."""
     return options[choices.integer(0, len(options) - 1)]
 
 

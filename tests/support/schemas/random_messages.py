@@ -1,4 +1,4 @@
-"""Random messages of any type, made through protobuf's own API and bounded in size, whatever the schema's."""
+"""Random messages of any type, by protobuf's API, bounded in size."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ MOST_ELEMENTS = 4
 
 
 def random_message(seed: int, descriptor: Descriptor, size: int = 60) -> Message:
-    """A message with about `size` fields set, at any depth; the same for the same seed."""
     return _Maker(random.Random(seed), size).fill(message_factory.GetMessageClass(descriptor)(), 0)
 
 
 def damaged(seed: int, data: bytes) -> bytes:
-    """The bytes with one of them changed, lost or added."""
     chosen = random.Random(seed)
     if not data:
         return chosen.randbytes(2)

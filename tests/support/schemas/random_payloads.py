@@ -1,7 +1,4 @@
-"""Random bytes for a schema: canonical messages, and odd ways to write them that readers must take, or refuse.
-
-How odd a payload is, is drawn once: some are all canonical, some a little off, some wild.
-"""
+"""Random bytes for a schema: canonical, odd, or invalid. How odd is drawn per payload."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ class _Style:
 
 
 def random_payload(choices: Choices, descriptor: Descriptor) -> bytes:
-    """Bytes for a message: canonical, odd, broken, or anything."""
     kind = choices.integer(0, 9)
     if kind == 9:
         return choices.data(choices.integer(0, 12))
@@ -83,7 +79,6 @@ def _damaged(choices: Choices, data: bytes) -> bytes:
 
 
 def message(choices: Choices, descriptor: Descriptor, style: _Style) -> bytes:
-    """The content of a message."""
     parts: list[bytes] = []
     taken: set[str] = set()
     share = max(2, min(60 if style.depth else 75, 400 // max(1, len(descriptor.fields))))

@@ -1,4 +1,4 @@
-"""Random Protobuf schemas: every scalar, lists, maps, enums, oneofs, groups, recursion; proto2, proto3 and editions."""
+"""Random Protobuf schemas of all kinds: proto2, proto3 and editions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ ENUMS = {"E": (("E_ZERO", 0), ("E_ONE", 1), ("E_TWO", 2), ("E_FAR", 100_000), ("
 
 
 def random_schema(choices: Choices) -> Descriptor:
-    """The message `t.M` of a file in a pool of its own."""
     syntax = pick(choices, SYNTAXES)
     file = FileDescriptorProto(name="t.proto", package="t", syntax=syntax)
     if syntax == "editions":
@@ -80,7 +79,6 @@ def random_schema(choices: Choices) -> Descriptor:
 
 
 def pool_of(file: FileDescriptorProto) -> DescriptorPool:
-    """A pool with the file, and the well-known types that it may use."""
     pool = DescriptorPool()
     for existing in WELL_KNOWN_FILES:
         pool.AddSerializedFile(existing.serialized_pb)

@@ -1,7 +1,4 @@
-"""Schemas nobody here wrote, as their packages on PyPI publish them (tests/vectors/real_schemas).
-
-Each package has a pool of its own, which also holds what it imports from the others and from protobuf.
-"""
+"""Published schemas of PyPI packages (tests/vectors/real_schemas), in a pool per package."""
 
 from __future__ import annotations
 
@@ -25,17 +22,13 @@ PACKAGES = tuple(sorted(path.name.removesuffix(".binpb.xz") for path in FOLDER.g
 
 @cache
 def protos(package: str) -> Mapping[str, FileDescriptorProto]:
-    """The files of a package by name."""
     data = lzma.decompress((FOLDER / f"{package}.binpb.xz").read_bytes())
     return {file.name: file for file in FileDescriptorSet.FromString(data).file}
 
 
 @cache
 def messages(package: str, *, shuffled: bool = False) -> Mapping[str, Descriptor]:
-    """Every message of a package by full name; map entries are no messages.
-
-    `shuffled` declares messages, their fields and their nested types in another order.
-    """
+    """Return messages by full name, without map entries. `shuffled` permutes declarations."""
     pool = DescriptorPool()
     added: set[str] = set()
     result: dict[str, Descriptor] = {}

@@ -1,4 +1,4 @@
-"""One message with every type of column that the mapping knows, in three versions of its schema, and values for it."""
+"""A message with every type of column, in three versions, and values for it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ _NESTED[3] = _NESTED[2] + "string removed = 4; Nothing later = 7;"
 
 
 def text(version: int) -> str:
-    """The .proto file of a version."""
     nested, changing = _NESTED[version], _CHANGING[version]
     plain = " ".join(f"{kind} a_{kind.lower()} = {number};" for number, kind in enumerate(_SCALARS, 1))
     optional = " ".join(f"optional {kind} maybe_{kind.lower()} = {number};" for number, kind in enumerate(_SCALARS, 21))
@@ -75,14 +74,11 @@ def text(version: int) -> str:
 
 
 def descriptor(version: int) -> Descriptor:
-    """The message in a version."""
     return descriptor_of(text(version), MESSAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A record's value: what was set, in which version of the schema, and the bytes."""
-
     name: str
     version: int
     data: bytes | None
@@ -90,7 +86,7 @@ class Sent:
 
 
 def sent(version: int) -> Iterator[Sent]:
-    """The values of a version, encoded by Google's library, then a tombstone and bytes that are no message."""
+    """Yield a version's values by Google's library, a tombstone, and garbage."""
     described = descriptor(version)
     for name, values in _VALUES.items():
         message = GetMessageClass(described)(**_known(described, values))
@@ -104,7 +100,6 @@ def sent(version: int) -> Iterator[Sent]:
 
 
 def _known(described: Descriptor, values: Any) -> Any:
-    """The values without fields that a version lacks."""
     existing = {}
     for name, value in values.items():
         field = described.fields_by_name.get(name)

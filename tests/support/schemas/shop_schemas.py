@@ -1,4 +1,4 @@
-"""A shop's schemas that refer to each other, as a registry is given them, and a client that hardly waits."""
+"""Schemas that refer to each other, and a client that hardly waits."""
 
 from __future__ import annotations
 

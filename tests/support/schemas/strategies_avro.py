@@ -1,4 +1,4 @@
-"""Random Avro schemas, and values for them as fastavro takes them, with the columns that they must become."""
+"""Random Avro schemas, with values for fastavro and expected columns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ KEYS: Final = st.text(max_size=4)
 
 
 class Case(NamedTuple):
-    """A schema, a strategy for its values, and how a value looks as a column."""
-
     schema: Any
     values: st.SearchStrategy[Any]
 
@@ -38,13 +36,10 @@ SCALARS: Final[tuple[Case, ...]] = (
 
 @st.composite
 def cases(draw: st.DrawFn, depth: int = 3) -> Case:
-    """A record schema with all kinds of fields."""
     return draw(_Naming(draw).record(depth))
 
 
 class _Naming:
-    """Draws types; every named type gets another name."""
-
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
         self._names = 0
@@ -108,14 +103,12 @@ class _Naming:
 
 
 def written(schema: Any, value: Any) -> bytes:
-    """The bytes that fastavro writes for a value."""
     output = io.BytesIO()
     fastavro.schemaless_writer(output, schema, value)
     return output.getvalue()
 
 
 def mapping_of(*schemas: Any) -> AvroMapping:
-    """The mapping of writers, the newest first, in a table without an earlier one."""
     schema = AvroSchema.of(*(text if isinstance(text, str) else json.dumps(text) for text in schemas))
     mapping = assign(LedgerState(), value=schema).row.value
     assert isinstance(mapping, AvroMapping)
@@ -123,7 +116,6 @@ def mapping_of(*schemas: Any) -> AvroMapping:
 
 
 def shown(schema: Any, value: Any) -> Any:  # noqa: PLR0911 - a table of types
-    """A value as Arrow shows its column, without the columns that the archiver adds."""
     match schema:
         case list():
             if value is None:
@@ -144,7 +136,6 @@ def shown(schema: Any, value: Any) -> Any:  # noqa: PLR0911 - a table of types
 
 
 def without_added(value: Any) -> Any:
-    """A row as Arrow shows it, without the columns that the archiver adds."""
     match value:
         case dict():
             return {key: without_added(item) for key, item in value.items() if not key.startswith("__")}

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that draw a Protobuf schema, and bytes for it."""
+"""Hypothesis strategies for a Protobuf schema, and bytes for it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from tests.support.schemas.random_schemas import random_schema
 
 @st.composite
 def schemas(draw: DrawFn) -> Descriptor:
-    """A message type `t.M` with scalars, lists, maps, enums, oneofs, groups, recursion; proto2 or proto3."""
+    """`t.M` with fields of all kinds; proto2 or proto3."""
     return random_schema(DrawnChoices(draw))
 
 
 @st.composite
 def payloads(draw: DrawFn, descriptor: Descriptor) -> bytes:
-    """Bytes for a message: canonical, oddly written, broken or arbitrary. Shrinks."""
     return random_payload(DrawnChoices(draw), descriptor)
 
 
 @st.composite
 def many_payloads(draw: DrawFn, descriptor: Descriptor, *, count: int = 50) -> list[bytes | None]:
-    """A batch of such bytes and of nulls, all from one drawn seed: quick, but doesn't shrink."""
+    """Return bytes and nulls from one drawn seed: fast, but doesn't shrink."""
     choices = SeededChoices(draw(st.integers(0, 2**32 - 1)))
     return [None if choices.integer(0, 19) == 0 else random_payload(choices, descriptor) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""What Google's upb makes of bytes, in the shape that decoded rows have: the judge of the kernel's tests."""
+"""Google's upb as the judge of decoded rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNRECOGNIZED = "__unrecognized__"
 
 
 class Unreadable:
-    """Stands for what Python can't read from a parsed message: a map with a key that is no UTF-8."""
+    """What Python can't read from a parsed message: maps with keys that aren't UTF-8."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -33,12 +33,10 @@ class Unreadable:
 
 @lru_cache(maxsize=64)
 def message_class(descriptor: Descriptor) -> type[Message]:
-    """The class of a message type."""
     return message_factory.GetMessageClass(descriptor)
 
 
 def parse(descriptor: Descriptor, data: bytes) -> Message | None:
-    """The message, or None where upb refuses the bytes."""
     try:
         return message_class(descriptor).FromString(data)
     except DecodeError:
@@ -46,15 +44,14 @@ def parse(descriptor: Descriptor, data: bytes) -> Message | None:
 
 
 def columns_of(message: Message, mapped: MappedMessage) -> dict[str, Any]:
-    """The columns that a parsed message should have, made comparable."""
     result = {field.name: _field(message, field) for field in mapped.fields}
-    # upb writes the items of a message set anew, without what it doesn't know in them.
+    # upb rewrites the items of a message set, without what it doesn't know in them.
     result[UNRECOGNIZED] = [] if mapped.message_set else _unknown(UnknownFieldSet(message), _map_numbers(mapped))
     return result
 
 
 def columns_in(row: dict[str, Any], mapped: MappedMessage, message: Message) -> dict[str, Any]:
-    """A decoded row, made comparable the same way; `message` tells the types of what is cut."""
+    """Convert a decoded row alike; `message` has the types of cut columns."""
     result = {field.name: _column(row[field.name], field, message) for field in mapped.fields}
     data = row[UNRECOGNIZED]
     fields = UnknownFieldSet(empty_pb2.Empty.FromString(data)) if data and not mapped.message_set else ()
@@ -63,7 +60,6 @@ def columns_in(row: dict[str, Any], mapped: MappedMessage, message: Message) -> 
 
 
 def field_descriptor(descriptor: Descriptor, number: int) -> FieldDescriptor:
-    """The field of a number, or the extension."""
     result = descriptor.fields_by_number.get(number)
     return descriptor.file.pool.FindExtensionByNumber(descriptor, number) if result is None else result
 
@@ -154,7 +150,7 @@ def _map_numbers(mapped: MappedMessage) -> frozenset[int]:
 
 
 def _unknown(fields: Any, maps: frozenset[int]) -> list[Any]:
-    # upb writes a map entry with unknown fields anew; here it stays as it was.
+    # upb rewrites a map entry with unknown fields; here it stays as it was.
     return [
         (
             field.field_number,

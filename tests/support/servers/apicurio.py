@@ -1,7 +1,4 @@
-"""Apicurio Registry, a schema registry that others wrote: fetched from Maven Central once, started for a test session.
-
-142 MB to fetch, 3 s to start, nothing on disk but its own files in the cache of the embedded stack.
-"""
+"""Apicurio Registry: 142 MB from Maven Central once, 3 s to start."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ API = "/apis/ccompat/v7"
 
 @contextmanager
 def apicurio(scratch: Path) -> Iterator[str]:
-    """A registry with nothing in it; gives its url, stops it at the end, whatever kills this process."""
+    """Run an empty registry, and yield its url."""
     home, port = fetched(f"{NAME}-{VERSION}", _unpack), choose(["schema-registry"])["schema-registry"]
     quarkus = ("-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={port}", f"-Djava.io.tmpdir={scratch}")
     jar = next(home.glob("*-runner.jar"))

@@ -20,7 +20,6 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 @contextmanager
 def azurite(scratch: Path, container: str) -> Iterator[str]:
-    """An emulator with this container, empty; gives its host and port."""
     port = choose(["azurite"])["azurite"]
     authority = f"127.0.0.1:{port}"
     command = (

@@ -1,4 +1,4 @@
-"""Certificates for tests, by the openssl command: an authority, and keys with certificates that it vouches for."""
+"""Certificates by the openssl command: an authority, and keys that it certifies."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ _BRIEF = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
 
 
 class Authority:
-    """A certificate authority of one test, in a folder of its own."""
-
     def __init__(self, folder: Path, name: str = "authority") -> None:
         if shutil.which("openssl") is None:
             pytest.skip("there is no openssl command to make certificates with")
@@ -24,7 +22,6 @@ class Authority:
         _openssl("req", "-x509", *_BRIEF, "-subj", f"/CN={name}", "-keyout", self._key, "-out", self.certificate)
 
     def issue(self, name: str, *alternatives: str) -> tuple[Path, Path]:
-        """A certificate and its key; alternatives are names such as `IP:127.0.0.1`."""
         key, request, certificate = (self._folder / f"{self._name}-{name}.{kind}" for kind in ("key", "csr", "crt"))
         _openssl("req", *_BRIEF, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
         extensions = self._folder / "extensions"

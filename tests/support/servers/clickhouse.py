@@ -1,4 +1,4 @@
-"""ClickHouse as a library (chdb), in a process of its own, which can have one session."""
+"""ClickHouse as a library (chdb), in a process with one session."""
 
 from __future__ import annotations
 
@@ -14,16 +14,13 @@ import pyarrow as pa
 
 
 class Clickhouse:
-    """A running ClickHouse. What it remembers (databases, settings) ends with it."""
+    """Databases and settings end with it."""
 
     def __init__(self, process: Executor) -> None:
         self._process = process
 
     def query(self, statement: str) -> pa.Table:
-        """The rows that a statement gives, strings as bytes, as ClickHouse has them.
-
-        They come by a file: chdb's own results were broken Arrow now and then. Raises RuntimeError for its errors.
-        """
+        """Return rows, strings as bytes. By a file: chdb's results were sometimes broken Arrow. Raises RuntimeError."""
         with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
             self.run(
                 f"{statement} INTO OUTFILE '{file.name}' TRUNCATE FORMAT Arrow "
@@ -32,13 +29,11 @@ class Clickhouse:
             return pa.ipc.open_file(file.name).read_all()
 
     def run(self, statement: str) -> None:
-        """Run a statement that gives no rows."""
         self._process.submit(_answer, statement).result()
 
 
 @contextmanager
 def clickhouse() -> Iterator[Clickhouse]:
-    """One that ends with the block."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
         yield Clickhouse(process)
 

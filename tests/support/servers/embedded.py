@@ -1,4 +1,4 @@
-"""An embedded stack for as long as a block takes, ended whatever kills the tests."""
+"""An embedded stack, stopped even if the tests are killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if os.path.exists(sys.argv[1]):
 
 @contextmanager
 def embedded(folder: Path, *, ends_here: bool = True) -> Iterator[LocalStack]:
-    """The stack in a folder, not started yet; brought down with the block unless it ends elsewhere."""
     local = LocalStack(folder)
     if not ends_here:
         yield local
@@ -35,7 +34,6 @@ def embedded(folder: Path, *, ends_here: bool = True) -> Iterator[LocalStack]:
 
 @contextmanager
 def _guard(folder: Path) -> Iterator[None]:
-    """Whatever kills this process, its pipe closes, and the guard stops the stack."""
     command = [sys.executable, "-c", _GUARD, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
         yield

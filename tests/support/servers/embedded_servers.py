@@ -1,4 +1,4 @@
-"""The embedded stack's servers, ended, suspended and brought back one by one."""
+"""The embedded stack's servers, ended, suspended and restarted."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ _STOP_WITHIN = 30.0
 
 
 class Servers:
-    """The servers of the stack in a folder, by the names of its parts."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def end(self, server: str, *, killed: bool) -> None:
-        """SIGKILL, or the signal that ends it in good order; it is gone on return."""
+        """Return once the server is gone."""
         process = self._process(server)
         children = process.children(recursive=True)
         (part,) = (part for part in parts_of(self._state.brokers) if part.name == server)
@@ -34,30 +32,25 @@ class Servers:
                 item.kill()
 
     def suspend(self, server: str) -> None:
-        """SIGSTOP for all its processes."""
         for item in self._family(server):
             with suppress(psutil.NoSuchProcess):
                 item.suspend()
 
     def resume(self, server: str) -> None:
-        """SIGCONT for all its processes."""
         for item in self._family(server):
             with suppress(psutil.NoSuchProcess):
                 item.resume()
 
     def up(self) -> float:
-        """Start what doesn't run; how long that took."""
         started = time.monotonic()
         LocalStack(self._folder).up()
         return time.monotonic() - started
 
     @property
     def brokers(self) -> tuple[str, ...]:
-        """The parts that are Kafka."""
         return tuple(part.name for part in parts_of(self._state.brokers) if isinstance(part, Kafka))
 
     def log_folder(self, broker: str, topic: str, partition: int) -> Path:
-        """Where a broker keeps a partition."""
         return self._folder / broker / "data" / f"{topic}-{partition}"
 
     @property

@@ -1,4 +1,4 @@
-"""Other people's programs, fetched from Maven Central once and kept in the cache of the embedded stack."""
+"""Programs from Maven Central, cached with the embedded stack."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ _MAVEN = "http://ant.apache.org/ivy/maven"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One artifact of a module, alone or with all that it needs."""
-
     organisation: str
     name: str
     revision: str
@@ -36,7 +34,7 @@ class Dependency:
 
 
 def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
-    """The folder of this name, filled by `fetch` if there is none; processes wait for the one that fetches."""
+    """Return the cached folder, filled by `fetch` once, also among processes."""
     folder = cache_folder() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{name}.lock").open("w") as lock:
@@ -53,7 +51,6 @@ def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
 
 
 def _wait_for(lock: TextIO, name: str) -> None:
-    """Wait until no other process fetches. TimeoutError where one takes longer than it may."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
@@ -69,10 +66,7 @@ def _wait_for(lock: TextIO, name: str) -> None:
 def retrieve(
     dependencies: Sequence[Dependency], folder: Path, progress: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Put the files of these dependencies into the folder. Ivy gives one artifact of a module in a run.
-
-    `progress` is told now and again how many bytes have come.
-    """
+    """Fetch dependencies: Ivy takes one artifact of a module per run. `progress` gets received bytes."""
     with tempfile.TemporaryDirectory() as scratch:
         module, log = Path(scratch) / "ivy.xml", Path(scratch) / "log"
         module.write_bytes(_module(dependencies))

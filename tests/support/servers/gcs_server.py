@@ -1,7 +1,4 @@
-"""fake-gcs-server, an emulator of Google's store: compiled from its Go module once (1 minute), started at once.
-
-It takes any token, so it says nothing of rights.
-"""
+"""fake-gcs-server: compiled once (1 minute). It accepts any token."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ VERSION = "v1.56.1"
 
 @contextmanager
 def gcs_server(scratch: Path, bucket: str) -> Iterator[str]:
-    """An emulator with this bucket, empty; gives its address."""
     port = choose(["gcs"])["gcs"]
     address = f"http://127.0.0.1:{port}"
     command = (

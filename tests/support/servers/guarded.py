@@ -1,4 +1,4 @@
-"""A server beside the stack, in any language: gone at the end, whatever kills this process."""
+"""A server beside the stack, stopped even if the tests are killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def guarded(
     environment: Mapping[str, str] | None = None,
     ready: Sequence[int] = (200, 204),
 ) -> Iterator[None]:
-    """The command's process while the block runs, which begins when the url `probe` answers with a `ready` status."""
+    """Run a command; begins when the url `probe` answers with a `ready` status."""
     with log.open("wb") as output:
         server = subprocess.Popen(
             [sys.executable, "-c", _GUARD, *command],

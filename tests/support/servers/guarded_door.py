@@ -1,4 +1,4 @@
-"""A door with users and tokens in memory, and the words by which a client comes in through it."""
+"""A door with users and tokens in memory, and a client's way through it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ def known_users(passwords: Mapping[str, str]) -> KnownUsers:
 
 
 class GuardedDoor:
-    """Knows the users `alice` and `bob`, with their names as passwords, and tokens of `issuer`."""
-
     context: ssl.SSLContext | None = None
 
     def __init__(
@@ -80,13 +78,12 @@ def send(wire: Wire, message: bytes) -> Any:
 
 
 def come_in(wire: Wire, name: str = "alice", password: str | None = None) -> None:
-    """Authenticate by PLAIN."""
     assert shake(wire, "PLAIN") == ErrorCode.none
     assert send(wire, f"\0{name}\0{password or name}".encode()).error_code == ErrorCode.none
 
 
 def scram(name: str, password: str, mechanism: str = "SCRAM-SHA-256") -> Generator[Any, bytes, None]:
-    """aiokafka's side of an exchange: its first message, then an answer to each of the server's."""
+    """aiokafka's side of an exchange, message by message."""
     client = ScramAuthenticator(
         loop=None, sasl_plain_password=password, sasl_plain_username=name, sasl_mechanism=mechanism
     )

@@ -27,11 +27,6 @@ _SAMPLED_EVERY_S = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """What a connection sends, again and again: `portion` bytes every `pause` seconds, or all that there is room for.
-
-    With `hangs_up`, the connection is closed once all is sent, and opened again.
-    """
-
     payload: bytes
     portion: int | None = None
     pause: float = 0.0
@@ -39,7 +34,7 @@ class Attack:
 
 
 class Attacker:
-    """A connection that is opened again whenever the server closes it. `sent` counts."""
+    """Reconnects whenever the server closes. `sent` counts."""
 
     def __init__(self, port: int, address: str, selector: selectors.BaseSelector, sent: Counter[str]) -> None:
         self._port, self._address, self._selector, self._sent = port, address, selector, sent
@@ -49,12 +44,10 @@ class Attacker:
         self._socket: socket.socket | None = None
 
     def begin(self, attack: Attack) -> None:
-        """Begin an attack on a new connection."""
         self._attack = attack
         self._connect()
 
     def act(self, events: int) -> None:
-        """Receive answers, and continue to send."""
         assert self._socket is not None
         try:
             if events & selectors.EVENT_READ and not self._socket.recv(_READ):
@@ -68,7 +61,6 @@ class Attacker:
             self._connect()
 
     def resume(self, now: float) -> None:
-        """Continue after a pause."""
         if self._socket is not None and self._due and now >= self._due:
             self._due = 0.0
             self._selector.modify(self._socket, selectors.EVENT_READ | selectors.EVENT_WRITE, self)
@@ -105,7 +97,6 @@ class Attacker:
 
 @contextmanager
 def attacked(port: int, attack: Attack | bytes, *, connections: int, address: str = "127.0.0.1") -> Iterator[None]:
-    """Have this many connections from an address attack a server while a block runs."""
     if isinstance(attack, bytes):
         attack = Attack(payload=attack)
     command = [sys.executable, "-m", "tests.support.servers.hostile", str(port), str(connections), address]
@@ -124,7 +115,7 @@ def attacked(port: int, attack: Attack | bytes, *, connections: int, address: st
 
 @contextmanager
 def memory_within(most_bytes: int) -> Iterator[None]:
-    """Assert that this process grows by at most this many bytes, resident, while a block runs."""
+    """Assert that this process's resident memory grows by at most this."""
     process, over = psutil.Process(), threading.Event()
     first = most = process.memory_info().rss
 
@@ -144,7 +135,6 @@ def memory_within(most_bytes: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Attack until the process is killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("port", type=int)
     parser.add_argument("connections", type=int)

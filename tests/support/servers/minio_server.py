@@ -1,4 +1,4 @@
-"""MinIO, an S3 that others wrote: compiled from its Go module once (4 minutes), 0.5 s to start."""
+"""MinIO: compiled from its Go module once (4 minutes), 0.5 s to start."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinioServer:
-    """A running server's address and keys."""
-
     endpoint: str
     access_key: str
     secret_key: str = field(repr=False)
 
     @property
     def properties(self) -> dict[str, str]:
-        """FileIO properties of pyiceberg and of Iceberg in Java."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.access-key-id": self.access_key,
@@ -43,7 +40,6 @@ class MinioServer:
         }
 
     def client(self) -> Minio:
-        """MinIO's own client."""
         return Minio(
             urlsplit(self.endpoint).netloc,
             access_key=self.access_key,
@@ -56,7 +52,6 @@ class MinioServer:
 
 @contextmanager
 def minio_server(scratch: Path) -> Iterator[MinioServer]:
-    """A server without buckets, gone at the end."""
     ports = choose(["minio", "minio-console"])
     endpoint = f"http://127.0.0.1:{ports['minio']}"
     server = MinioServer(endpoint=endpoint, access_key="archiver", secret_key=secrets.token_hex(16))

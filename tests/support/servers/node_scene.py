@@ -1,4 +1,4 @@
-"""Nodes of one cluster in one process, on a clock that tests move."""
+"""Nodes of one cluster in one process, on a manual clock."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ class Clock:
 
 
 class Scene:
-    """A store, its clock, and nodes that are closed at the end."""
-
     def __init__(self) -> None:
         self.clock = Clock()
         self.store = NodesInMemory(self.clock)

@@ -1,4 +1,4 @@
-"""A NodeStore in this process, with a clock that tests move, and faults."""
+"""A NodeStore in memory, with a manual clock and faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalog.registry import Claimed, GroupClaim, ServeNode, ServeView
 
 
 class NodesInMemory:
-    """What the registry does, by the same rules. `is_away` makes every call fail."""
+    """The registry's rules. `is_away` makes every call fail."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.is_away = False
@@ -112,7 +112,7 @@ class NodesInMemory:
 
 
 class Line:
-    """A NodeStore as one node reaches it. `is_away` cuts off that node alone."""
+    """A NodeStore as one node reaches it. `is_away` isolates that node."""
 
     def __init__(self, store: NodesInMemory) -> None:
         self.is_away = False

@@ -1,4 +1,4 @@
-"""A token endpoint of OpenID Connect that gives unsecured tokens, as Kafka's own test validator takes them."""
+"""An OpenID Connect token endpoint with unsecured tokens, for Kafka's test validator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.support.servers.serving import serving
 
 
 def unsecured_token(subject: str, life_seconds: float, scope: str | None = None) -> str:
-    """A JSON Web Token without signature (RFC 7515, appendix A.5)."""
     now = time.time()
     claims = {"sub": subject, "iat": now, "exp": now + life_seconds} | ({"scope": scope} if scope else {})
     return f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."
@@ -28,7 +27,7 @@ def _encoded(value: dict[str, Any]) -> str:
 
 @dataclass
 class TokenEndpoint:
-    """Change its fields while it runs. `asked` are the forms it got; `status` other than 200 refuses."""
+    """Change its fields while it runs. `asked` are received forms."""
 
     clients: dict[str, str]
     life_seconds: float = 3_600.0
@@ -49,7 +48,6 @@ class TokenEndpoint:
 
 @contextmanager
 def token_endpoint(clients: dict[str, str]) -> Iterator[TokenEndpoint]:
-    """Run one on a free port."""
     endpoint = TokenEndpoint(clients)
 
     class Handler(BaseHTTPRequestHandler):

@@ -20,7 +20,6 @@ _START_SECONDS = 20.0
 
 
 def pgbouncer_path() -> str:
-    """PgBouncer's program. Skips the test if it is not installed."""
     path = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if path is None:
         pytest.skip("PgBouncer is not installed (apt-get install pgbouncer)")
@@ -29,7 +28,6 @@ def pgbouncer_path() -> str:
 
 @contextmanager
 def pgbouncer(dsn: str, folder: Path, *, pool_mode: str, pool_size: int) -> Iterator[str]:
-    """Yield the dsn of the same database through PgBouncer."""
     path, port, target = pgbouncer_path(), free_port(), conninfo_to_dict(dsn)
     server = " ".join(f"{key}={target[key]}" for key in ("host", "port", "user", "password") if target.get(key))
     settings = {

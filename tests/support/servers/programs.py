@@ -1,4 +1,4 @@
-"""Other people's programs, made once by their own package managers and kept in the cache of the embedded stack."""
+"""Programs installed once by Go and npm, cached with the embedded stack."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.servers.fetched import TIMEOUT_S, fetched
 
 
 def go_program(module: str, version: str) -> Path:
-    """The program of a Go module, compiled once. Skips the test where Go isn't here."""
+    """Compile a Go module once. Skips the test without Go."""
     name = module.rpartition("/")[2]
     folder = fetched(f"{name}-{version}", lambda folder: _run(_go(), "install", f"{module}@{version}", GOBIN=folder))
     return folder / name
 
 
 def npm_package(name: str, version: str) -> Path:
-    """The folder of an npm package with all it needs, installed once. Skips the test where npm isn't here."""
+    """Install an npm package once. Skips the test without npm."""
     folder = fetched(
         f"{name}-{version}",
         lambda folder: _run(_npm(), "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"{name}@{version}"),
@@ -29,7 +29,6 @@ def npm_package(name: str, version: str) -> Path:
 
 
 def node() -> str:
-    """Node.js. Skips the test where it isn't here."""
     return _found("node", "Node.js isn't here")
 
 

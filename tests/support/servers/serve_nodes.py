@@ -1,4 +1,4 @@
-"""Nodes of one cluster, each `archiver serve kafka` in a process of its own, that are killed and suspended."""
+"""Processes of `archiver serve kafka` in one cluster, to be killed and suspended."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ from tests.support.servers.free_ports import free_port
 
 
 class Nodes:
-    """Processes of one cluster, each at a port that it keeps."""
-
     def __init__(self, config: Path, count: int, *, log: Path | None = None) -> None:
-        """What they warn of goes to `log`, if one is given."""
         self._config = config
         self._log = log
         self.ports = [free_port() for _ in range(count)]
@@ -54,7 +51,6 @@ class Nodes:
         self._running[index] = process
 
     def runs(self, index: int) -> bool:
-        """Whether it runs, as far as nobody killed it."""
         return index in self._running and self._running[index].poll() is None
 
     def kill(self, index: int) -> None:

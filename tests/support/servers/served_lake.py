@@ -1,4 +1,4 @@
-"""A table in a folder behind a real endpoint on a real socket, and requests to it in kio's messages."""
+"""A table in a folder behind a real endpoint, and requests in kio's messages."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ SECONDS = 20
 
 
 class OffsetsInMemory:
-    """An OffsetStore without Postgres. With `error` it is away."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.error: Exception | None = None
         self._clock = clock
@@ -93,7 +91,7 @@ class OffsetsInMemory:
 
 
 class ServedLake:
-    """Serves a lake from a thread of its own. `reader`, `topics` and `server` are those of the endpoint."""
+    """Serves a lake from a thread. Fields are the endpoint's."""
 
     reader: ChunkReader
     topics: ServedTopics
@@ -163,7 +161,6 @@ class ServedLake:
         assert not self._thread.is_alive()
 
     def call(self, coroutine: Any) -> Any:
-        """Run a coroutine in the endpoint's loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(SECONDS)
 
     async def _serve(self) -> None:
@@ -238,8 +235,6 @@ class ServedLake:
 
 
 class Wire:
-    """A client that writes and reads frames itself, from a loopback `address`."""
-
     def __init__(self, port: int, *, address: str = "127.0.0.1") -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS, source_address=(address, 0))
         self._number = 0
@@ -251,7 +246,6 @@ class Wire:
         self.socket.close()
 
     def ask(self, request: Any) -> Any:
-        """Send a request in kio's message; return the response in kio's message."""
         self._number += 1
         self.send(framed(request, self._number))
         kind = load_response_schema(request.__api_key__, request.__version__)
@@ -265,7 +259,6 @@ class Wire:
         return self._exactly(size)
 
     def is_closed(self) -> bool:
-        """Whether the server ended the connection."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:
@@ -282,7 +275,6 @@ class Wire:
 
 
 def framed(request: Any, number: int) -> bytes:
-    """The bytes of a request, without their length."""
     head = struct.pack(">hhih", request.__api_key__, request.__version__, number, 4) + b"test"
     return head + (b"\0" if request.__header_schema__.__flexible__ else b"") + written(request)
 
@@ -294,7 +286,6 @@ def written(message: Any) -> bytes:
 
 
 def response(kind: Any, frame: bytes, number: int) -> Any:
-    """Read a response; its header and its length must be right."""
     assert struct.unpack_from(">i", frame)[0] == number
     start = 5 if kind.__header_schema__.__flexible__ else 4
     found, size = entity_reader(kind)(frame, start)
@@ -303,7 +294,7 @@ def response(kind: Any, frame: bytes, number: int) -> Any:
 
 
 def request(api_key: int, version: int, **values: Any) -> Any:
-    """A request with these values in all its structures. All other fields are blank, and each array has one element."""
+    """Set these values in all structures. Other fields are blank; arrays have one element."""
     return _blank(load_request_schema(api_key, version), values)
 
 
@@ -340,6 +331,5 @@ _PLAIN: dict[str, Any] = {
 
 @contextmanager
 def served(lake: Lake, **options: Any) -> Iterator[tuple[ServedLake, Wire]]:
-    """A served lake and a client of it."""
     with ServedLake(lake, **options) as endpoint, Wire(endpoint.port) as wire:
         yield endpoint, wire

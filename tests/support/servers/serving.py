@@ -1,4 +1,4 @@
-"""Servers of the test's own process, answering from a thread while a block runs."""
+"""Servers in a thread of the tests' process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ Server = TypeVar("Server", bound=BaseServer)
 
 @contextmanager
 def serving(server: Server) -> Iterator[Server]:
-    """The server, closed at the end of the block."""
     with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -31,8 +30,6 @@ def serving(server: Server) -> Iterator[Server]:
 def answering(
     status: int, body: object, *, after_seconds: float = 0.0, headers: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """A server that gives every request this answer."""
-
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             time.sleep(after_seconds)

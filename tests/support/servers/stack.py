@@ -1,4 +1,4 @@
-"""The real stack as tests see it: endpoints, and factories for topics, databases, configurations and clients."""
+"""The real stack: endpoints, and factories for topics, databases, configurations and clients."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ADMIN_TIMEOUT = 30.0
 
 
 def unique(prefix: str) -> str:
-    """A name that no other test, worker or run uses: lower-case letters, digits and `_`."""
+    """A unique name of lower-case letters, digits and `_`."""
     return f"{prefix}_{os.getpid()}_{next(_NUMBERS)}_{secrets.token_hex(3)}"
 
 
 class Stack:
-    """What the `stack` fixture yields; everything it makes is fresh, nothing needs cleaning up."""
+    """The `stack` fixture; everything it makes is fresh, without cleanup."""
 
     def __init__(self, endpoints: Endpoints, scratch: Path) -> None:
         self.endpoints = endpoints
@@ -61,7 +61,6 @@ class Stack:
 
     @property
     def catalog_properties(self) -> dict[str, str]:
-        """For pyiceberg's `load_catalog("name", **properties)`."""
         return dict(self.endpoints.catalog_properties)
 
     @property
@@ -70,7 +69,6 @@ class Stack:
 
     @property
     def config_path(self) -> Path:
-        """The archiver.toml that the stack wrote for itself, without topics."""
         return self.endpoints.config_path
 
     @property
@@ -80,11 +78,10 @@ class Stack:
         return self._admin
 
     def catalog(self) -> Catalog:
-        """The Iceberg catalog, by pyiceberg."""
         return load_catalog("stack", **self.endpoints.catalog_properties)
 
     def topic(self, partitions: int = 1, config: Mapping[str, str] | None = None, *, name: str | None = None) -> str:
-        """Create a topic, with a replica on every broker, and return its name. A broker lists it by then."""
+        """Create a topic with a replica on every broker, and wait until it is listed."""
         name = name or unique("topic")
         copies = self.bootstrap_servers.count(",") + 1
         new = NewTopic(name, num_partitions=partitions, replication_factor=copies, config=dict(config or {}))
@@ -98,7 +95,7 @@ class Stack:
         self._wait_for_listing(name, is_listed=False)
 
     def _wait_for_listing(self, topic: str, *, is_listed: bool) -> None:
-        """Wait for the broker's own view: the controller confirms a change before brokers have heard of it."""
+        """Wait for the brokers, which lag behind the controller."""
         deadline = time.monotonic() + _ADMIN_TIMEOUT
         while (topic in self.admin.list_topics(timeout=_ADMIN_TIMEOUT).topics) is not is_listed:
             if time.monotonic() > deadline:
@@ -107,24 +104,23 @@ class Stack:
             time.sleep(0.01)
 
     def database(self) -> str:
-        """Create an empty Postgres database and return its dsn."""
         name = unique("db")
         with psycopg.connect(self.postgres_dsn, autocommit=True) as connection:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         return urlunsplit(urlsplit(self.postgres_dsn)._replace(path=f"/{name}"))
 
     def config(self, topics: Mapping[str, Mapping[str, Any]] | None = None, **overrides: Mapping[str, Any]) -> Path:
-        """Write an archiver.toml with a database, a spool, a journal and table names of its own, and return its path.
+        """Write an archiver.toml with fresh database, spool, journal and names, and return its path.
 
-        `topics` holds a `[topics.NAME]` section for each name; `overrides` are merged into the sections they name.
-        Schema changes are applied without approval, unless a section says another `on_schema_change`.
+        `topics` are sections `[topics.NAME]`; `overrides` are merged into sections. `on_schema_change` defaults to
+        "apply".
         """
         folder = self.scratch / unique("config")
         folder.mkdir(parents=True)
         document: dict[str, dict[str, Any]] = tomllib.loads(render(self.endpoints))
         document["registry"]["dsn"] = self.database()
         document["archive"]["spool"] = str(folder / "spool")
-        document["archive"]["journal"] += f"/{folder.name}"  # who walks through one doesn't read those of all tests
+        document["archive"]["journal"] += f"/{folder.name}"  # a walk through one doesn't read the objects of all tests
         document["topics"] = {
             name: {"table": f"kafka.{unique('t')}", "on_schema_change": "apply", **keys}
             for name, keys in (topics or {}).items()
@@ -137,23 +133,22 @@ class Stack:
         return path
 
     def producer(self, **options: Any) -> Producer:
-        """A confluent_kafka Producer; option names with `_` for `.`."""
         return Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, **_dotted(options)})
 
     def consumer(self, **options: Any) -> Consumer:
-        """A confluent_kafka Consumer that reads committed records from the start; close it after use."""
+        """Read committed records from the start. Close it."""
         defaults = {
             "bootstrap.servers": self.bootstrap_servers,
             "group.id": unique("group"),
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 10,  # else the end of a partition is told half a second late
+            "fetch.wait.max.ms": 10,  # else the end of a partition is reported half a second late
         }
         return Consumer({**defaults, **_dotted(options)})
 
     def produce(self, topic: str, *messages: Mapping[str, Any], **options: Any) -> None:
-        """Produce `messages` (keyword arguments of Producer.produce) and wait until the broker has them all."""
+        """Produce `messages` (arguments of Producer.produce), and wait for all."""
         failures: list[Any] = []
         producer = self.producer(**options)
         for message in messages:
@@ -169,9 +164,9 @@ class Stack:
             raise KafkaException(failures[0])
 
     def begun(self, topic: str, *messages: Mapping[str, Any], name: str | None = None) -> Producer:
-        """A producer whose transaction is open, with these messages in the log. `name` is its transactional id.
+        """Return a producer with an open transaction of these messages. `name` is its transactional id.
 
-        End it with a time limit: librdkafka else waits where no signal ends a test.
+        End it with a time limit: librdkafka may wait without end.
         """
         identity = name or unique("writer")
         producer = self.producer(transactional_id=identity)
@@ -189,7 +184,6 @@ class Stack:
 
 
 def to_toml(document: Mapping[str, Any]) -> str:
-    """A TOML text of sections whose values are JSON-like."""
     lines: list[str] = []
     for section, values in document.items():
         for name, table in values.items() if section == "topics" else ((None, values),):

@@ -1,7 +1,6 @@
-"""The same servers as containers, for ARCHIVER_TEST_STACK=docker: other builds of them, judged by the same tests.
+"""The servers as containers, for ARCHIVER_TEST_STACK=docker. Untested.
 
-Untested: no machine that this was written on has Docker. Containers share the host's network (Linux), so that ports and
-addresses are those of the embedded stack.
+On the host's network (Linux), with the embedded stack's ports.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ _READY_WITHIN = 120.0
 
 @contextmanager
 def docker_endpoints(directory: Path) -> Iterator[Endpoints]:
-    """Run all three as containers; they end with the block."""
     state_file = StateFile(directory)
     names = [name for part in PARTS for name in part.port_names]
     state = state_file.change(lambda known: known.with_ports(ports.choose(names)))

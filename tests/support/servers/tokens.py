@@ -1,4 +1,4 @@
-"""Signed tokens, and the public keys that verify them, as an identity provider gives them."""
+"""Signed tokens and their public keys, as of an identity provider."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ AUDIENCE = "archive"
 
 @dataclass
 class TokenIssuer:
-    """Signs tokens with a key of its own. `kid` names it."""
-
     kid: str = "one"
     key: rsa.RSAPrivateKey = field(
         default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -40,7 +38,7 @@ class TokenIssuer:
         key: Any = None,
         **claims: Any,
     ) -> str:
-        """A token. A claim that is None is left out."""
+        """A claim that is None is left out."""
         now = time.time()
         events = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + life_seconds} | claims
         events = {name: value for name, value in events.items() if value is not None}

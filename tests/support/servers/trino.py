@@ -1,9 +1,6 @@
-"""Trino with the stack's catalog as `lake`: fetched from Maven Central once, started for a test session.
+"""Trino with the stack's catalog as `lake`: 821 MB from Maven Central once, 20 s to start.
 
-821 MB to fetch; the server and its Iceberg plugin stay in the cache of the embedded stack. Ready in 10 to 20 s, with a
-heap of 1 GB. It needs Java 24 or newer, beside the older one of Kafka and Spark.
-
-As a program (`python -m tests.support.servers.trino`) it only fetches, and shows how far it is.
+Needs Java 24 or newer and a heap of 1 GB. `python -m tests.support.servers.trino` only fetches it.
 """
 
 from __future__ import annotations
@@ -49,16 +46,12 @@ _JVM = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trino:
-    """A running Trino."""
-
     port: int
 
     def connect(self, **options: Any) -> Connection:
-        """A connection of the client library; tables are `kafka.orders`, or in full `lake.kafka.orders`."""
         return connect(host="127.0.0.1", port=self.port, user="tests", catalog=CATALOG, timezone="UTC", **options)
 
     def rows(self, statement: str) -> list[list[Any]]:
-        """Run a statement to its end; its rows, structs as named tuples."""
         with closing(self.connect()) as connection, closing(connection.cursor()) as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
@@ -66,10 +59,7 @@ class Trino:
 
 @contextmanager
 def trino(stack: Stack, scratch: Path, catalog: Mapping[str, str] | None = None) -> Iterator[Trino]:
-    """A Trino whose catalog `lake` is the stack's; it ends with the block, whatever kills this process.
-
-    `catalog` adds properties to the catalog's own. Skips the test where no Java is new enough.
-    """
+    """Run Trino. `catalog` adds properties. Skips the test without a new Java."""
     java = newest_java()
     if java is None:
         pytest.skip(f"Trino {VERSION} needs Java {_OLDEST_JAVA} or newer, and none was found on this machine")
@@ -91,13 +81,11 @@ def trino(stack: Stack, scratch: Path, catalog: Mapping[str, str] | None = None)
 
 
 def newest_java() -> Java | None:
-    """The newest Java on this machine, if Trino runs on it."""
     fits = [java for java in installed() if java.major >= _OLDEST_JAVA]
     return max(fits, key=lambda java: java.major, default=None)
 
 
 def trino_home() -> Path:
-    """The folder of the server, fetched if it isn't there."""
     return fetched(f"trino-{VERSION}", _unpack)
 
 
@@ -116,7 +104,7 @@ def _unpack(folder: Path) -> None:
 
 
 class _Progress:
-    """Says how far the download is: on a terminal on one line, elsewhere every tenth."""
+    """Shows progress: one line on a terminal, else every tenth."""
 
     def __init__(self) -> None:
         self._told = -1
@@ -147,7 +135,6 @@ def _server(home: Path, scratch: Path, port: int) -> dict[str, str]:
 
 
 def catalog_properties(stack: Stack) -> dict[str, str]:
-    """The properties of the catalog `lake`."""
     local = stack.endpoints
     events = stack.catalog_properties
     asks_who = {
@@ -178,7 +165,6 @@ def _written(path: Path, properties: Mapping[str, str]) -> Path:
 
 
 def _wait(server: Trino, log: Path) -> None:
-    """Until it answers queries and has a node to work on: it says that it is there well before."""
     deadline = time.monotonic() + _SECONDS
     while True:
         error = None

@@ -1,6 +1,6 @@
-"""A second file format, only for tests: an Arrow file with a block for each batch that is written.
+"""A second file format for tests: an Arrow file with a block per batch.
 
-Iceberg has no name for such files, and a manifest takes only Iceberg's names. So the format calls itself `orc`.
+Manifests take only Iceberg's names, so it calls itself `orc`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
 
 @dataclass(frozen=True, slots=True)
 class ArrowFormat:
-    """A SegmentFormat."""
-
     name: ClassVar[str] = "orc"
     extension: ClassVar[str] = "arrow"
 
@@ -56,8 +54,6 @@ class ArrowFormat:
 
 
 class ArrowWriter:
-    """A SegmentWriter. The file's metadata is stored with an empty batch at its end."""
-
     def __init__(self, file: SpoolFile, layout: SegmentLayout) -> None:
         self._file = file
         self._layout = layout
@@ -118,8 +114,6 @@ class ArrowWriter:
 
 
 class ArrowReader:
-    """A SegmentReader."""
-
     def __init__(self, objects: ObjectStore, path: str) -> None:
         self._stream = objects.open(path)
         self.stored = objects.opened(path, self._stream)
@@ -131,7 +125,6 @@ class ArrowReader:
         self.schema: pa.Schema = self._ipc.schema
 
     def ingested(self) -> tuple[int, int]:
-        """The first and the last ingest timestamp (microseconds)."""
         columns = [self._ipc.get_batch(index).column(names.KAFKA) for index in range(self._count)]
         found = pc.min_max(pa.chunked_array([each.field(names.INGEST_TIMESTAMP).cast(pa.int64()) for each in columns]))
         return found["min"].as_py(), found["max"].as_py()
@@ -177,11 +170,9 @@ class ArrowReader:
         yield pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """It proves nothing."""
         return frozenset()
 
-    def to_decode(self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()) -> None:
-        """Its bytes have no checksums: all columns have to be read."""
+    def to_decode(self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()) -> None: ...
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         rows = self._ipc.get_batch(block.index)
@@ -199,7 +190,6 @@ class ArrowReader:
 
 
 def _only(field: pa.Field, array: pa.Array, field_ids: frozenset[int]) -> tuple[Any, Any] | None:
-    """What of a column has these ids."""
     if field_id(field) in field_ids:
         return field, array
     if not pa.types.is_struct(field.type):

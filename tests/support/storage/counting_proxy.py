@@ -1,6 +1,6 @@
-"""A proxy on the way to an S3 store that notes which bytes of which objects are read.
+"""A proxy to an S3 store that notes which bytes are read.
 
-It runs in a process of its own: a client that keeps Python's lock while it waits for the store would wait for ever.
+A separate process: a client that waits with Python's lock held would block it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ _SETTLES_IN: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A range of an object that a client got, and the object's size."""
-
     path: str
     start: int
     end: int
@@ -42,18 +40,15 @@ class Read:
 
 
 class CountingProxy:
-    """A running proxy."""
-
     def __init__(self, endpoint: str, log: Path) -> None:
         self.endpoint = endpoint
         self._log = log
 
     def mark(self) -> int:
-        """A point in time for `since`."""
         return self._log.stat().st_size
 
     def since(self, mark: int) -> list[Read]:
-        """What was read since then; waits for answers that are on their way."""
+        """Return reads since then, after open answers."""
         deadline = time.monotonic() + _SETTLES_IN
         while True:
             begun, ended = self._noted(mark)
@@ -161,7 +156,7 @@ def _serve(target: str, log: Path, told: Connection) -> None:
 
 @contextmanager
 def counting_proxy(target: str, folder: Path) -> Iterator[CountingProxy]:
-    """The proxy, on a port of its own; its notes are in the folder."""
+    """Run the proxy; its notes are in the folder."""
     log = folder / "reads"
     log.touch()
     context = multiprocessing.get_context("spawn")

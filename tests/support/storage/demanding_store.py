@@ -1,7 +1,4 @@
-"""A store in memory that speaks enough of S3 to be written to and read, and refuses requests as policies and stores do.
-
-It keeps what each object was written with. It doesn't check signatures.
-"""
+"""A store in memory with enough of S3 to write and read, and refusals. Signatures aren't checked."""
 
 from __future__ import annotations
 
@@ -24,8 +21,6 @@ DENY = (
 
 @dataclass(slots=True)
 class StoredObject:
-    """An object's bytes, and the headers of the request that created it."""
-
     data: bytes
     headers: dict[str, str]
     parts: int = 0
@@ -33,7 +28,7 @@ class StoredObject:
 
 @dataclass(slots=True)
 class Demands:
-    """What the store refuses: writes without this encryption, and requests with a checksum (by this status)."""
+    """Refused: writes without this encryption, and requests with a checksum (by this status)."""
 
     encryption: str | None = None
     kms_key: str | None = None
@@ -47,8 +42,6 @@ class _Upload:
 
 
 class DemandingStore(ThreadingHTTPServer):
-    """`objects` by `BUCKET/KEY`. `refused` are the requests that were refused."""
-
     daemon_threads = True
 
     def __init__(self, demands: Demands) -> None:
@@ -61,7 +54,6 @@ class DemandingStore(ThreadingHTTPServer):
 
     @property
     def properties(self) -> dict[str, str]:
-        """FileIO properties."""
         return {
             "s3.endpoint": f"http://127.0.0.1:{self.server_port}",
             "s3.access-key-id": "key",
@@ -181,6 +173,5 @@ _CHECKSUM_HEADERS = ("x-amz-sdk-checksum-algorithm", "x-amz-trailer")
 
 @contextmanager
 def demanding_store(demands: Demands) -> Iterator[DemandingStore]:
-    """A running store."""
     with serving(DemandingStore(demands)) as store:
         yield store

@@ -1,4 +1,4 @@
-"""Iceberg tables of all types and encodings: one with a file of our column writer, one with a file of Arrow's."""
+"""Iceberg tables of all types and encodings, by the archiver's writer and by Arrow's."""
 
 from __future__ import annotations
 
@@ -68,14 +68,11 @@ _TURNS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Rows, and where they are: the names of two tables or the paths of two files, ours first."""
-
     rows: Rows
     places: tuple[str, ...]
 
 
 def written_tables(stack: Stack, kinds: Mapping[str, IcebergType] = KINDS) -> Written:
-    """Make both tables, in the namespace `columns`."""
     catalog = stack.catalog()
     catalog.create_namespace_if_not_exists("columns")
     names = [f"columns.{unique('written')}" for _ in WRITERS]
@@ -88,12 +85,10 @@ def written_tables(stack: Stack, kinds: Mapping[str, IcebergType] = KINDS) -> Wr
 
 
 def file_of(writer: WriterClass, rows: Rows) -> bytes:
-    """A file of these rows, in which each column of a type has another encoding."""
     return written(writer, rows.schema, rows.groups, [_plan(leaf) for leaf in leaves_of(rows.schema)])
 
 
 def conditions(rows: Rows) -> Iterator[str]:
-    """Filters by which pages and row groups may be left unread, on some columns."""
     for field in rows.schema:
         kind = field.type
         if field.name[-1] not in "01" or not (pa.types.is_integer(kind) or pa.types.is_string(kind)):
@@ -117,10 +112,7 @@ def _schema(kinds: Mapping[str, IcebergType]) -> Schema:
 
 
 def _fields(first: int, kinds: Mapping[str, IcebergType]) -> tuple[NestedField, ...]:
-    """Those at the top are required in turn: PySpark's Arrow can't have such below what is null.
-
-    The catalog gives ids of its own.
-    """
+    """Only top-level fields are required, in turn: PySpark can't have such below nulls."""
     turns = [(name, kind, turn) for name, kind in kinds.items() for turn in range(_TURNS)]
     return tuple(
         NestedField(first + at, f"{name}_{turn}", kind, required=turn == 1 and first == 1)
@@ -129,7 +121,6 @@ def _fields(first: int, kinds: Mapping[str, IcebergType]) -> tuple[NestedField, 
 
 
 def _small(kind: pa.DataType) -> pa.DataType:
-    """The type with offsets of 32 bits, as the archive's rows have them."""
     if pa.types.is_struct(kind):
         return pa.struct([_small_field(value) for value in kind])
     if pa.types.is_map(kind):
@@ -144,7 +135,7 @@ def _small_field(field: pa.Field) -> pa.Field:
 
 
 def _plan(leaf: ParquetLeaf) -> ColumnPlan:
-    """The encoding by the column's number. At the top there are those that Iceberg's vectorized reader knows."""
+    """Encodings go by column number; at the top only encodings of Iceberg's vectorized reader."""
     existing = encodings_of(leaf.type) if "." in leaf.name else [Encoding.DICTIONARY, Encoding.PLAIN]
     turn = int(leaf.name[-1]) if leaf.name[-1].isdigit() else 0
     return ColumnPlan(
@@ -157,7 +148,6 @@ def _plan(leaf: ParquetLeaf) -> ColumnPlan:
 
 
 def _add(table: Any, data: bytes) -> None:
-    """Make a file one of the table's."""
     path = f"{table.location()}/data/written.parquet"
     with table.io.new_output(path).create() as stream:
         stream.write(data)

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 
 def rows_of(archive: Any, count: int, *, value: bytes = b"v", start: int = 10) -> pa.RecordBatch:
-    """Rows with seven keys in turn, one after the other in offset and time; made by columns, as they may be many."""
     seven = archive.batch(archive.row(offset=0, partition=3, key=b"k%d" % i, value=value) for i in range(7))
     places = np.arange(count)
     repeated = seven.take(pa.array(places % 7))

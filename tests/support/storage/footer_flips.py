@@ -1,4 +1,4 @@
-"""Flipped bits in the footers of Parquet files, and what comes of reading them in a process that may end by it."""
+"""Flipped bits in Parquet footers, read in a process that they may end."""
 
 from __future__ import annotations
 
@@ -16,23 +16,20 @@ CHECKSUM = 12
 
 
 def footer_start(data: bytes) -> int:
-    """Where the footer begins."""
     end = len(data) - ENDING
     return end - int.from_bytes(data[end : end + 4], "little")
 
 
 def all_flips(data: bytes) -> list[Flip]:
-    """Every bit from the footer's checksum to the end of the file."""
     return [(at, bit) for at in range(footer_start(data) - CHECKSUM, len(data)) for bit in range(8)]
 
 
 def every_footer_bit(data: bytes) -> list[Flip]:
-    """Every bit of a footer that has no checksum, and of what follows."""
     return [(at, bit) for at in range(footer_start(data), len(data)) for bit in range(8)]
 
 
 def some_flips(data: bytes, count: int = 150) -> list[Flip]:
-    """Bits of the footer: those that say whether columns are optional or repeated, and others."""
+    """Return bits of the footer, also bits that make columns optional or repeated."""
     start, end = footer_start(data), len(data) - ENDING
     repetitions = [at + 1 for at in range(start, end - 1) if data[at] in (0x25, 0x35) and data[at + 1] in (0, 2, 4)]
     dice = random.Random(7)
@@ -41,15 +38,14 @@ def some_flips(data: bytes, count: int = 150) -> list[Flip]:
 
 
 def without_checksum(data: bytes) -> bytes:
-    """The file as it would be if our writer left no checksum in front of the footer."""
     start = footer_start(data)
     return data[: start - CHECKSUM] + data[start:]
 
 
 def judged(path: Path, flips: Sequence[Flip], judge: Callable[[], int]) -> list[int]:
-    """Flip bits of a file one after the other, and have each judged by a number below 256, all in one other process.
+    """Flip bits and judge each by a number below 256, in another process.
 
-    Raises AssertionError where that process ends before: what C++ throws would end this one.
+    Raises AssertionError if that process ends early, as by C++ exceptions.
     """
     data = path.read_bytes()
     source, sink = os.pipe()

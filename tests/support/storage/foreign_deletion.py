@@ -1,4 +1,4 @@
-"""Objects that others delete: people, lifecycle rules, other tools. The archiver's gate isn't asked."""
+"""Objects deleted by people, lifecycle rules or other tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from archiver.storage.objects import ObjectStore
 
 
 def delete_object(objects: ObjectStore, path: str) -> None:
-    """Delete an object, if there is one."""
     io = objects.file_io(path)
     if io.new_input(path).exists():
         io.delete(path)

@@ -1,4 +1,4 @@
-"""Row groups with thousands of rows, each for a border of the format: bits, runs, ends of pages."""
+"""Row groups of thousands of rows at borders of the format: bits, runs, pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ MEBIBYTE: Final = 1 << 20
 
 
 def batch(columns: dict[str, pa.Array], *, nullable: bool = True) -> pa.RecordBatch:
-    """A batch of these columns, with ids."""
     ids = count(1)
     fields = [with_id(name, _with_ids(item.type, ids), next(ids), nullable=nullable) for name, item in columns.items()]
     arrays = [item.cast(field.type) for item, field in zip(columns.values(), fields, strict=True)]
@@ -37,13 +36,12 @@ def _with_ids(kind: pa.DataType, ids: Iterator[int]) -> pa.DataType:
 
 
 def plans_of(schema: pa.Schema, encoding: Encoding, *, level: int | None = 1) -> list[ColumnPlan]:
-    """One plan for all columns, with statistics."""
     leaves = leaves_of(schema)
     return [ColumnPlan(leaf=leaf, encoding=encoding, level=level, has_statistics=True) for leaf in leaves]
 
 
 def of_each_width(dice: np.random.Generator) -> pa.RecordBatch:
-    """Dictionaries of up to 65,537 values: as many as so many bits tell apart, one less and one more."""
+    """Dictionaries of up to 65,537 values, around each number of bits."""
     columns = {}
     for bits in (0, 1, 2, 3, 5, 7, 8, 9, 12, 15, 16):
         for values in {max(1, (1 << bits) - 1), 1 << bits, (1 << bits) + 1}:
@@ -56,7 +54,6 @@ def of_each_width(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def of_each_small_width(dice: np.random.Generator) -> pa.RecordBatch:
-    """The same with fewer rows: up to 4,097 values."""
     sizes = sorted({values for bits in range(13) for values in ((1 << bits) - 1, 1 << bits, (1 << bits) + 1) if values})
     return batch({f"{values} values": pa.array(_spread(values, 5_000, dice), pa.int64()) for values in sizes})
 
@@ -68,7 +65,7 @@ def _spread(values: int, rows: int, dice: np.random.Generator) -> np.ndarray[tup
 
 
 def of_each_run(dice: np.random.Generator) -> pa.RecordBatch:
-    """Runs of each length from 1 to 70, and around multiples of 8 and 504, of values, of nulls and of truths."""
+    """Runs of length 1 to 70, and around multiples of 8 and 504."""
     lengths = [*range(1, 71), 503, 504, 505, 511, 512, 513, 1008, 1009]
     mixed = dice.permutation(lengths * 2)
     turns = np.repeat(np.arange(len(mixed)), mixed)
@@ -87,7 +84,7 @@ def of_each_run(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def of_each_difference(dice: np.random.Generator) -> pa.RecordBatch:
-    """Differences of 0 to 64 bits, a few blocks of each, and those that overflow."""
+    """Differences of 0 to 64 bits, and overflowing ones."""
     rows = 67 * 2 * BLOCK + 5
     wide = np.zeros(rows, np.uint64)
     for bits in range(65):
@@ -114,7 +111,7 @@ def of_each_difference(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def with_dictionaries_given_up(dice: np.random.Generator) -> pa.RecordBatch:
-    """Columns whose dictionaries pass a mebibyte at first, in the middle, at the last value; and one that fits well."""
+    """Dictionaries that pass a mebibyte early, in the middle, at the last value, or not."""
     rows = MANY
     places = np.arange(rows)
     late = np.where(places < 30_000, places % 10, places)
@@ -132,7 +129,6 @@ def with_dictionaries_given_up(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def at_the_dictionary_border(more: int) -> pa.RecordBatch:
-    """A dictionary of just a mebibyte as it is stored, and `more` values beyond. Then its values again."""
     values = MEBIBYTE // 8 + more
     numbers = np.arange(values)
     texts = [f"{value:060}" for value in range(MEBIBYTE // 64 + more)]
@@ -141,7 +137,6 @@ def at_the_dictionary_border(more: int) -> pa.RecordBatch:
 
 
 def in_many_pages(dice: np.random.Generator) -> pa.RecordBatch:
-    """Pages that end by rows and by bytes, in each order, with NaNs or without values."""
     rows = MANY
     places = np.arange(rows)
     blank = np.zeros(rows, bool)
@@ -162,7 +157,6 @@ def in_many_pages(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def with_long_lists(dice: np.random.Generator) -> pa.RecordBatch:
-    """Rows that have more entries than a page has values, beside empty, missing and short ones."""
     lengths = [0, 3, 60_000, 0, 1, 25_000, 2, 0, *dice.integers(0, 4, 2_000).tolist()]
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     values = pa.array(dice.integers(0, 50, sum(lengths)))
@@ -179,7 +173,6 @@ def with_long_lists(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def with_large_texts() -> pa.RecordBatch:
-    """Texts around the longest bound, and some that are larger than a page."""
     sizes = [4095, 4096, 4097, 10, 300_000, 900_000, MEBIBYTE, 3 * MEBIBYTE, 0, 5, 200_000]
     texts = [chr(97 + at) * size for at, size in enumerate(sizes)]
     return batch(

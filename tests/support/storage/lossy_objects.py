@@ -1,6 +1,6 @@
-"""A forward HTTP proxy before an object store (`s3.proxy-uri`) that refuses, cuts, slows and loses requests.
+"""A forward proxy before an object store (`s3.proxy-uri`) that refuses, cuts, slows and loses requests.
 
-A forward proxy leaves addresses unchanged, and so it leaves signatures valid.
+Forward proxies leave addresses, and so signatures, unchanged.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Messa
 
 
 class ObjectFault(Enum):
-    """What happens to a request to the store."""
-
     ERROR_500 = "the store says InternalError, and does nothing"
     SLOW_DOWN = "the store says SlowDown, and does nothing"
     DENIED = "the store says AccessDenied, and does nothing"
@@ -36,7 +34,6 @@ class ObjectFault(Enum):
 
     @property
     def methods(self) -> frozenset[str]:
-        """The methods of the requests that it befalls."""
         match self:
             case ObjectFault.CUT_DOWNLOAD:
                 return frozenset({"GET"})
@@ -47,7 +44,7 @@ class ObjectFault(Enum):
 
 
 class LossyStore(ThreadingHTTPServer):
-    """`arm` chooses what happens to the next requests. After them, all requests pass."""
+    """`arm` chooses the fate of the next requests."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -63,12 +60,11 @@ class LossyStore(ThreadingHTTPServer):
         self._skip = self._times = 0
 
     def arm(self, fault: ObjectFault, *, times: int = 1, skip: int = 0) -> None:
-        """Let `skip` requests of the fault's methods pass, then befall so many."""
+        """Let `skip` requests pass, then affect `times` of them."""
         with self._lock:
             self._fault, self._times, self._skip = fault, times, skip
 
     def calm(self) -> None:
-        """Nothing befalls anything any more."""
         with self._lock:
             self._fault = None
 
@@ -86,7 +82,6 @@ class LossyStore(ThreadingHTTPServer):
             return self._fault
 
     def is_expired(self, request: BaseHTTPRequestHandler) -> bool:
-        """Whether the request's session token has ended; here none does."""
         del request
         return False
 
@@ -164,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(pieces)
 
     def forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and content; status 0 where the store doesn't answer."""
+        """Status 0 means that the store doesn't answer."""
         url = urlsplit(self.path)
         connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=30)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOPS}
@@ -199,6 +194,5 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def lossy_store() -> Iterator[LossyStore]:
-    """A proxy on a free port of this machine."""
     with serving(LossyStore()) as proxy:
         yield proxy

@@ -1,4 +1,4 @@
-"""A journal in a folder of this machine with commits of two hours ago, and a store that changes things in between."""
+"""A local journal with two hours old commits, and a store that interferes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ HOUR = 3_600
 COMMITS = 12
 
 
-class Killed(Exception):
-    """The process ends here."""
+class Killed(Exception): ...
 
 
 def commit_name(age_seconds: float) -> str:
@@ -39,7 +38,7 @@ def empty_journal(folder: Path) -> TableJournal:
 
 
 def old_journal(folder: Path) -> TableJournal:
-    """Twelve old commits of two partitions, one without files; one of them is a rewrite of the third's first file."""
+    """Twelve old commits of two partitions, one without files, one a rewrite of the third's first file."""
     journal = empty_journal(folder)
     third: str | None = None
     for number in range(COMMITS):
@@ -65,7 +64,6 @@ def rewrite(path: str, commit_id: str) -> Rewrite:
 
 
 def age(journal: TableJournal, hours: float = 2) -> None:
-    """Have every object be written so long ago."""
     at = time.time() - hours * HOUR
     for value in Path(urlparse(str(journal.folder)).path).glob("*"):
         os.utime(value, (at, at))
@@ -76,7 +74,6 @@ def names(journal: TableJournal) -> list[str]:
 
 
 def held(journal: TableJournal) -> list[tuple[Any, ...]]:
-    """What the journal says that the table has."""
     files = held_files(journal.read().ranges)
     assert len({value[:2] for value in files}) == len(files)
     return files
@@ -91,7 +88,6 @@ def held_files(ranges: Iterable[StoredRange]) -> list[tuple[Any, ...]]:
 
 
 def entries(journal: TableJournal) -> dict[str, set[str]]:
-    """What all objects say, as JSON by commit."""
     result: dict[str, set[str]] = {}
     for entry in journal.commits.read():
         result.setdefault(entry.name, set()).add(json.dumps(entry.commit.to_json(), sort_keys=True))
@@ -99,14 +95,13 @@ def entries(journal: TableJournal) -> dict[str, set[str]]:
 
 
 def merged(values: Mapping[str, bytes]) -> bytes:
-    """The object in which older archivers put entries together."""
     value = {"format": 2, "commits": {name: json.loads(data) for name, data in sorted(values.items())}}
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @dataclass
 class Troubled:
-    """An object store that runs something before each step that changes it, and may refuse removals."""
+    """Runs something before each changing step, and may refuse removals."""
 
     befall: Callable[[int], object] = lambda _: None
     refuses: Callable[[str], bool] = lambda _: False

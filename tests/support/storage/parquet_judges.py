@@ -1,8 +1,7 @@
-"""Judges of a Parquet file whose pages, footer and indexes we write ourselves.
+"""Judges of the archiver's Parquet files.
 
-What the footer says is held against the file that Arrow writes of the same rows. Pages may end elsewhere, so what pages
-and page indexes say is held against the rows themselves, as `shredded_rows` works them out. `parquet_reads` has the
-engines that read both files.
+The footer is compared with Arrow's of the same rows; pages and page indexes with the rows themselves (`shredded_rows`).
+`parquet_reads` has the engines.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _RATE: Final = 0.01
 _CHECKSUM_BYTES: Final = 12
 _RLE: Final = 3
 _DEPRECATED: Final = {1: 5, 2: 6}
-"""Bounds from before each column had an order, and those that took their place."""
+"""Bounds from before each column had an order, and their replacements."""
 _EXACT: Final = {5: 7, 6: 8}
 """Bounds, and whether a value has just this one."""
 CUT_BOUND: Final = 64
@@ -50,18 +49,12 @@ _FORCED: Final = {Encoding.DIFFERENCES: "DELTA_BINARY_PACKED", Encoding.SHARED_S
 
 
 class Writer(Protocol):
-    """What is judged: archiver.storage.parquet.columns.file_writer.FileWriter, and Arrow's with its interface."""
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None: ...
 
-    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Write one row group."""
-
-    def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
-        """Write the footer."""
+    def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData: ...
 
 
 class WriterClass(Protocol):
-    """Makes a writer."""
-
     def __call__(
         self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
     ) -> Writer: ...
@@ -71,7 +64,6 @@ Groups: TypeAlias = Sequence[Sequence[pa.RecordBatch]]
 
 
 def arrow_options(plans: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()) -> dict[str, Any]:
-    """What makes Arrow's writer follow the same plans."""
     compressed = {plan.leaf.path: plan.level for plan in plans if plan.level is not None}
     filters = {plan.leaf.path: _filter_options(plan.filter_size) for plan in plans if plan.filter_size}
     return {
@@ -90,13 +82,10 @@ def arrow_options(plans: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()) ->
 
 
 def _filter_options(size: int) -> dict[str, Any]:
-    """What makes Arrow's filters take so many bytes, a power of two: three quarters of the values that they could."""
     return {"ndv": int(-0.75 * size * math.log(1 - _RATE ** (1 / 8))), "fpp": _RATE}
 
 
 class ArrowWriter:
-    """Arrow's writer, as a writer to be judged: the judges have to find nothing."""
-
     def __init__(
         self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
     ) -> None:
@@ -116,7 +105,6 @@ class ArrowWriter:
 def written(
     writer: WriterClass, schema: pa.Schema, groups: Groups, plans: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()
 ) -> bytes:
-    """The bytes of a file with these row groups. What `close` returns says the same as the file."""
     sink = pa.BufferOutputStream()
     making = writer(sink, schema, plans, sorted_by=sorted_by)
     for batches in groups:
@@ -135,9 +123,9 @@ def judge(
     *,
     by_arrow: bool = False,
 ) -> None:
-    """Judge the layout of a file: all but what engines make of it.
+    """Judge a file's layout.
 
-    Arrow's files may have larger pages, and other bounds where values are NaN or long.
+    Arrow's files may have larger pages, and other bounds for NaN or long values.
     """
     page_bytes = math.inf if by_arrow else PAGE_BYTES
     our, their = Layout(ours), Layout(arrows)
@@ -179,7 +167,6 @@ def judge_footer(ours: Layout, arrows: Layout) -> None:
 
 
 def judge_places(ours: Layout) -> None:
-    """All parts of a file lie beside each other, from the first bytes to the footer."""
     spans = sorted(span for chunks in ours.chunks for chunk in chunks for span in chunk.spans())
     assert ours.end.footer_start is not None
     begin = ours.end.footer_start - (_CHECKSUM_BYTES if ours.end.check("the file") else 0)
@@ -192,7 +179,6 @@ def judge_places(ours: Layout) -> None:
 
 
 def judge_own_checks(ours: Layout, arrows: Layout) -> None:
-    """Our own checks vouch for all that they vouch for where Arrow wrote it."""
     chunks = askable_chunks(ours.end.footer)
     assert chunks == askable_chunks(arrows.end.footer) == b"\1" * len(chunks)
     for group in range(len(ours.groups)):
@@ -208,7 +194,6 @@ def _is_vouched(file: Layout, group: int, index: int) -> bool:
 
 
 def judge_chunk(ours: Chunk, arrows: Chunk, column: Column, plan: ColumnPlan) -> None:
-    """What the footer says of a chunk, held against what Arrow's says."""
     name, result, expected = ours.name, ours.metadata, arrows.metadata
     for field in (at.TYPE, at.PATH, at.CODEC, at.NUM_VALUES):
         assert result.get(field) == expected.get(field), (name, field, result.get(field), expected.get(field))
@@ -232,12 +217,10 @@ def judge_chunk(ours: Chunk, arrows: Chunk, column: Column, plan: ColumnPlan) ->
 
 
 def _sizes(metadata: Mapping[int, Any]) -> dict[int, Any]:
-    """Size statistics. Histograms of a single level may be left out."""
     return {field: value for field, value in metadata.get(at.SIZE_STATISTICS, {}).items() if value != []}
 
 
 def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow: bool = False) -> None:
-    """The chunk's statistics and sizes, held against the rows."""
     result, metadata = ours.metadata.get(at.STATISTICS), ours.metadata
     assert metadata[at.NUM_VALUES] == len(column.values)
     if not plan.has_statistics:
@@ -260,7 +243,7 @@ def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow:
 
 
 def judge_cut(name: str, column: Column, bound: bytes | None, extreme: bytes, *, is_high: bool, by_arrow: bool) -> None:
-    """A bound in place of a longer extreme. There may be no upper one if the extreme begins with the highest bytes."""
+    """Judge a shortened bound. There may be no upper one if the extreme begins with the highest bytes."""
     if by_arrow or not is_text(column.type) or (bound is None and is_high and extreme.startswith(b"\xff" * CUT_BOUND)):
         assert bound is None, (name, "a bound of a value that is too long")
         return
@@ -278,7 +261,6 @@ def _judge_sizes(name: str, found: Mapping[int, Any], column: Column) -> None:
 
 
 def judge_pages(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
-    """Page headers: checksums, sizes, counts, encodings; and the sums that the footer has of them."""
     name, pages, metadata = ours.name, ours.pages, ours.metadata
     assert pages[-1].end == ours.start + metadata[at.SIZE] if pages else metadata[at.SIZE] == 0
     assert sum(page.size for page in pages) == metadata[at.SIZE], name
@@ -299,7 +281,7 @@ def judge_pages(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
 
 
 def judge_filter(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
-    """A bloom filter has the planned size. Arrow folds its own if it has few values: ours is the same, once folded."""
+    """Arrow folds small filters: the archiver's is equal once folded."""
     if not plan.filter_size:
         assert ours.filter is None, (ours.name, "a filter that nobody asked for")
         return
@@ -312,7 +294,6 @@ def judge_filter(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
 
 
 def _folded(bits: bytes) -> bytes:
-    """Half as many blocks of 32 bytes: each two neighbours become one."""
     blocks = np.frombuffer(bits, np.uint8).reshape(-1, 2, 32)
     return (blocks[:, 0] | blocks[:, 1]).tobytes()
 
@@ -331,7 +312,7 @@ def _judge_page(ours: Chunk, page: Page, plan: ColumnPlan) -> None:
 
 
 def _judge_choice(ours: Chunk, plan: ColumnPlan) -> None:
-    """Pages have the encoding that was planned; a dictionary is given up for plain pages, and never taken up again."""
+    """The encoding is as planned; an abandoned dictionary isn't resumed."""
     result = [page.details[2] for page in ours.data_pages]
     planned = plan.encoding
     if planned is Encoding.DICTIONARY and ours.metadata[at.TYPE] == 0:
@@ -346,7 +327,6 @@ def _judge_choice(ours: Chunk, plan: ColumnPlan) -> None:
 
 
 def page_parts(ours: Chunk, column: Column) -> list[Column]:
-    """The entries of each data page, by the numbers in the headers."""
     parts, start = [], 0
     for page in ours.data_pages:
         parts.append(column.part(start, start + page.details[1]))
@@ -355,7 +335,6 @@ def page_parts(ours: Chunk, column: Column) -> list[Column]:
 
 
 def judge_offset_index(ours: Chunk, column: Column, page_bytes: float = PAGE_BYTES) -> None:
-    """Each page is where the index says, begins with the row that it says, and is no larger than a page may be."""
     index, pages, name = ours.index(at.OFFSET_INDEX), ours.data_pages, ours.name
     assert index is not None, (name, "no offset index")
     row, texts = 0, []
@@ -373,7 +352,7 @@ def judge_offset_index(ours: Chunk, column: Column, page_bytes: float = PAGE_BYT
 
 
 def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow: bool = False) -> None:
-    """Bounds, nulls, levels and order of pages. Without bounds for a page that has values, there is no index."""
+    """Without bounds for a page with values, there must be no index."""
     index, name = ours.index(at.COLUMN_INDEX), ours.name
     parts = page_parts(ours, column)
     bounds = [None if part.has_nan and not by_arrow else part.bounds for part in parts]
@@ -411,7 +390,6 @@ def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arro
 def _expected(
     ours: Chunk, column: Column, found: Sequence[bytes], extremes: Sequence[bytes | None], *, is_high: bool
 ) -> list[bytes]:
-    """The bounds that an index should have. Those that are cut are judged, and taken as they are."""
     expected = [extreme or b"" for extreme in extremes]
     for position, (bound, extreme) in enumerate(zip(found, expected, strict=True)):
         if len(extreme) > LONGEST_BOUND:
@@ -421,7 +399,7 @@ def _expected(
 
 
 def _order(column: Column, bounds: Sequence[tuple[bytes, bytes]]) -> str:
-    """How pages follow each other, by both bounds. One page, or equal ones, count as ascending."""
+    """One page, or equal ones, count as ascending."""
     low, high = ([column.comparable(end) for end in ends] for ends in zip(*bounds, strict=True))
     if all(value <= second for ends in (low, high) for value, second in pairwise(ends)):
         return "ascending"

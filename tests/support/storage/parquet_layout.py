@@ -1,6 +1,6 @@
-"""All that a Parquet file says of itself, read from its bytes: footer, page headers, page indexes and filters.
+"""A Parquet file's footer, page headers, page indexes and filters, from its bytes.
 
-pyarrow shows half of it. Structs are dicts by the ids in parquet.thrift, lists are lists.
+Structs are dicts by the ids in parquet.thrift.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS, SORTING, GROUP_OFFSET, GROUP_SIZE, ORDIN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page: where its header begins, and its body; and what the header says."""
+    """A page: positions of header and body, and the header's fields."""
 
     start: int
     body_start: int
@@ -39,12 +39,10 @@ class Page:
 
     @property
     def size(self) -> int:
-        """Of header and body, as they are stored."""
         return self.end - self.start
 
     @property
     def unpacked_size(self) -> int:
-        """Of header and body, unpacked."""
         return self.body_start - self.start + int(self.header[2])
 
     @property
@@ -53,15 +51,12 @@ class Page:
 
     @property
     def details(self) -> dict[int, Any]:
-        """The header of its kind of page."""
         result: dict[int, Any] = self.header[7 if self.is_dictionary else 5]
         return result
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A column chunk of a file."""
-
     data: bytes
     said: dict[int, Any]
 
@@ -76,7 +71,6 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        """Where its first page begins."""
         return int(self.metadata.get(DICTIONARY_PAGE) or self.metadata[DATA_PAGE])
 
     @cached_property
@@ -106,19 +100,16 @@ class Chunk:
 
     @property
     def filter(self) -> bytes | None:
-        """The bloom filter with its header."""
         start = self.metadata.get(FILTER_OFFSET)
         return None if start is None else self.data[start : start + self.metadata[FILTER_LENGTH]]
 
     @property
     def filter_parts(self) -> tuple[dict[int, Any], bytes]:
-        """The header of the bloom filter, and its bits."""
         assert self.filter is not None, (self.name, "no filter")
         header, end = read_struct(memoryview(self.filter))
         return plain(header), self.filter[end:]
 
     def spans(self) -> Iterator[tuple[int, int, str]]:
-        """Where everything lies that belongs to this chunk."""
         yield self.start, self.start + self.metadata[SIZE], f"pages of {self.name}"
         for which in (OFFSET_INDEX, COLUMN_INDEX):
             if which[0] in self.said:
@@ -130,8 +121,6 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Layout:
-    """A whole file."""
-
     data: bytes
 
     @cached_property
@@ -151,7 +140,6 @@ class Layout:
 
     @property
     def schema(self) -> list[dict[int, Any]]:
-        """The elements of the schema."""
         result: list[dict[int, Any]] = self.footer[2]
         return result
 
@@ -162,12 +150,10 @@ class Layout:
 
     @cached_property
     def chunks(self) -> list[list[Chunk]]:
-        """The column chunks of each row group."""
         return [[Chunk(self.data, said) for said in group[GROUP_COLUMNS]] for group in self.groups]
 
 
 def plain(value: Any) -> Any:
-    """What `read_struct` gives, without kinds and views."""
     if isinstance(value, dict):
         return {field: plain(item) for (field, _), item in value.items()}
     if isinstance(value, memoryview):

@@ -1,4 +1,4 @@
-"""Reads the headers of pages in Parquet files (Thrift's compact protocol), which pyarrow doesn't show."""
+"""Reads page headers of Parquet files, which pyarrow doesn't show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COUNTS = (b"\x1c\x15", b"\x2c\x15")
 
 @dataclass(frozen=True, slots=True)
 class PageHeader:
-    """Where the header of a page lies in its file, and what it says. `column` is the path in the file's schema."""
+    """`start` and `end` are of the header. `column` is the path in the file."""
 
     column: str
     start: int
@@ -28,7 +28,6 @@ class PageHeader:
 
 
 def page_headers(data: bytes) -> Iterator[PageHeader]:
-    """The headers of all pages of a file, column by column."""
     footer = pq.read_metadata(io.BytesIO(data))
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
@@ -42,24 +41,22 @@ def page_headers(data: bytes) -> Iterator[PageHeader]:
 
 
 def page_sizes(path: Path, column: str) -> list[int]:
-    """Uncompressed sizes of a column's data pages."""
     return [header.unpacked for header in page_headers(path.read_bytes()) if header.is_data and header.column == column]
 
 
 def without_page(data: bytes, page: PageHeader) -> bytes:
-    """The file with one flipped bit in a page's header: the page has a type that nobody knows, and is left out."""
+    """Flip a bit so that the page has an unknown type, and is skipped."""
     assert data[page.start] == TYPE
     return data[: page.start + 1] + bytes((data[page.start + 1] ^ 8,)) + data[page.start + 2 :]
 
 
 def with_other_count(data: bytes, page: PageHeader, bit: int) -> bytes:
-    """The file with one flipped bit in the number of values of a data page; the sign's bit is none of these six."""
+    """Flip one of six bits in a data page's number of values, not the sign."""
     position = 1 + min(at for value in COUNTS if (at := data.find(value, page.start, page.end)) >= 0)
     return data[: position + 1] + bytes((data[position + 1] ^ (2 << bit),)) + data[position + 2 :]
 
 
 def _page_header(data: bytes) -> tuple[int, int, int, int]:
-    """Page type, sizes and the header's own length."""
     values: dict[int, int] = {}
     at = _read_struct(data, 0, values)
     return values[1], values[2], values[3], at

@@ -1,7 +1,6 @@
-"""How others read a Parquet file of ours: as the rows that were written, and as they read Arrow's file of them.
+"""Other readers on the archiver's Parquet files: they must find the written rows.
 
-pyarrow reads it in each of its ways. DuckDB, Polars, DataFusion and ClickHouse read both files and have to find the
-same; they filter by statistics, page indexes and bloom filters, each by code of its own.
+pyarrow in each of its ways; DuckDB, Polars, DataFusion and ClickHouse also with filters, compared with Arrow's file.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ _IN_ORDER: Final = (
 
 
 def judge_reads(ours: bytes, arrows: bytes, tables: Sequence[pa.Table]) -> None:
-    """pyarrow reads the rows that were written, in whatever way it is asked."""
     expected = [_values(table) for table in tables]
     whole = [column for columns in zip(*expected, strict=True) for column in [[v for value in columns for v in value]]]
     reference = pq.read_table(io.BytesIO(arrows))
@@ -50,7 +48,7 @@ def _values(table: pa.Table) -> list[list[Any]]:
 
 
 def _dictionaries(data: bytes) -> list[str]:
-    """The texts at the top with a dictionary in each row group. Arrow makes invalid arrays of those below structs."""
+    """Return top-level texts with a dictionary everywhere; Arrow makes invalid arrays of nested ones."""
     footer = pq.read_metadata(io.BytesIO(data))
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     chunks = [[group.column(at) for group in groups] for at in range(footer.num_columns)]
@@ -63,7 +61,6 @@ def _dictionaries(data: bytes) -> list[str]:
 
 
 def _decoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Dictionaries as texts again."""
     columns = [
         column.cast(field.type) if pa.types.is_dictionary(column.type) else column
         for column, field in zip(table.columns, schema, strict=True)
@@ -112,13 +109,11 @@ def is_installed(engine: str) -> bool:
 
 
 def judge_engine(engine: str, ours: Path, arrows: Path) -> None:
-    """The engine reads both files alike."""
     result, expected = (_values(ENGINES[engine](path)) for path in (ours, arrows))
     assert result == expected, engine
 
 
 def _outcome(count: Callable[[str], int], condition: str) -> int | str:
-    """How many rows an engine counts, or the kind of error."""
     try:
         return count(condition)
     except Exception as error:  # noqa: BLE001 - each engine has its own
@@ -130,7 +125,6 @@ def _outcome(count: Callable[[str], int], condition: str) -> int | str:
 
 
 def conditions(table: pa.Table, *, step: int) -> Iterator[str]:
-    """Filters for every `step`th value of each column at the top, as SQL: equal, less, and greater."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         for position in range(0, len(column), step):
             if (literal := _literal(column.type, column[position])) is not None:
@@ -148,7 +142,6 @@ def _literal(kind: pa.DataType, value: pa.Scalar) -> str | None:
 
 
 def judge_filters(engine: str, ours: Path, arrows: Path, table: pa.Table, *, step: int) -> int:
-    """An engine that leaves pages and row groups unread counts the rows that it counts in Arrow's file."""
     texts = list(conditions(table, step=step))
     result, expected = (COUNTS[engine](path, texts) for path in (ours, arrows))
     for text, value, second in zip(texts, result, expected, strict=True):

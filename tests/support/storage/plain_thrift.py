@@ -1,4 +1,4 @@
-"""Structs of Thrift's compact protocol again, read in plain Python: the judge of the kernel's."""
+"""Thrift's compact protocol in plain Python: the judge of the kernel's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIXED = {I8: 1, DOUBLE: 8, UUID: 16}
 
 
 def read_struct(data: memoryview, at: int = 0, depth: int = 0) -> tuple[Fields, int]:
-    """Read the struct that begins at `at`. Return its fields, and where it ends. Raises ThriftError or IndexError."""
+    """Return the fields, and the end. Raises ThriftError or IndexError."""
     if depth > _DEEPEST:
         raise ThriftError
     fields: Fields = {}
@@ -87,7 +87,6 @@ def _list(data: memoryview, at: int, depth: int) -> tuple[tuple[int, list[Any]],
 
 
 def _map(data: memoryview, at: int, depth: int) -> tuple[None, int]:
-    """Step over a map: Parquet has none."""
     if depth > _DEEPEST:
         raise ThriftError
     size, at = _varint(data, at)

@@ -1,10 +1,7 @@
-"""Schemas and rows with all that an archive's tables may have: the inputs by which a writer of files is judged.
+"""Random schemas and rows for writers of files.
 
-Hypothesis draws the schema, the numbers of rows and a seed; values follow from the seed. So failures shrink to few
-columns and rows, and thousands of values take no time.
-
-Rows are as Arrow allows them, not as a builder would make them. Below a null lies garbage: members of null structs have
-values, and null lists have entries. Arrays are slices of larger ones at every level.
+Hypothesis draws schema, sizes and a seed for the values, so failures shrink quickly. Rows are as odd as Arrow allows:
+values below nulls, and slices at every level.
 """
 
 from __future__ import annotations
@@ -46,20 +43,16 @@ ROW_COUNTS: Final = (0, 1, 2, 7, 8, 9, 16, 63, 64, 65, 127, 128, 129, 257, 503, 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A schema, and the batches of each row group. `seed` is what their values follow from."""
-
     schema: pa.Schema
     groups: tuple[tuple[pa.RecordBatch, ...], ...]
     seed: int
 
     @property
     def tables(self) -> list[pa.Table]:
-        """The rows of each row group."""
         return [pa.Table.from_batches(batches, self.schema) for batches in self.groups]
 
 
 def leaf_types() -> st.SearchStrategy[pa.DataType]:
-    """Types without children."""
     decimals = st.integers(1, 38).flatmap(
         lambda digits: st.integers(0, digits).map(lambda scale: pa.decimal128(digits, scale))
     )
@@ -70,17 +63,13 @@ def leaf_types() -> st.SearchStrategy[pa.DataType]:
 
 @st.composite
 def schemas(draw: st.DrawFn, *, widest: int = 5, deepest: int = DEEPEST) -> pa.Schema:
-    """A schema whose fields have ids, those of elements, keys and values included."""
     ids = count(1)
     return pa.schema([_field(draw, ids, deepest, at) for at in range(draw(st.integers(1, widest)))])
 
 
 @st.composite
 def rows(draw: st.DrawFn, schema: pa.Schema | None = None, *, is_tame: bool = False) -> Rows:
-    """Up to three row groups of up to three batches, some of them without rows.
-
-    `is_tame`: with no times beyond what all engines know.
-    """
+    """Up to three row groups of up to three batches. `is_tame`: times that all engines know."""
     schema = schema or draw(schemas())
     group = st.lists(st.sampled_from(ROW_COUNTS), min_size=1, max_size=3)
     sizes = draw(st.lists(group.map(lambda each: each if any(each) else [*each, 1]), min_size=1, max_size=3))
@@ -89,7 +78,6 @@ def rows(draw: st.DrawFn, schema: pa.Schema | None = None, *, is_tame: bool = Fa
 
 
 def encodings_of(kind: pa.DataType) -> list[Encoding]:
-    """The encodings that columns of a type may have."""
     result = [Encoding.DICTIONARY, Encoding.PLAIN]
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         result.append(Encoding.DIFFERENCES)
@@ -100,7 +88,6 @@ def encodings_of(kind: pa.DataType) -> list[Encoding]:
 
 @st.composite
 def plans(draw: st.DrawFn, schema: pa.Schema, *, without: Collection[Encoding] = ()) -> tuple[ColumnPlan, ...]:
-    """How each leaf is stored."""
     return tuple(_plan(draw, leaf, without) for leaf in leaves_of(schema))
 
 
@@ -116,13 +103,11 @@ def _plan(draw: st.DrawFn, leaf: ParquetLeaf, without: Collection[Encoding]) -> 
 
 
 def rows_of(schema: pa.Schema, sizes: Sequence[Sequence[int]], seed: int, *, is_tame: bool = False) -> Rows:
-    """Rows of a schema: for each row group the numbers of rows of its batches."""
     maker = _Maker(np.random.default_rng(seed), is_tame=is_tame)
     return Rows(schema, tuple(tuple(maker.batch(schema, size) for size in group) for group in sizes), seed)
 
 
 def with_id(name: str, kind: pa.DataType, number: int, *, nullable: bool = True) -> pa.Field:
-    """A field with an id, as the archive's tables have them."""
     return pa.field(name, kind, nullable=nullable, metadata={"PARQUET:field_id": str(number)})
 
 
@@ -152,13 +137,11 @@ class _Maker:
         self._is_tame = is_tame
 
     def batch(self, schema: pa.Schema, size: int) -> pa.RecordBatch:
-        """A batch that is itself a slice in half of all cases."""
         before, after = self._margins()
         arrays = [self.array(field, before + size + after) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema).slice(before, size)
 
     def array(self, field: pa.Field, size: int) -> pa.Array:
-        """Values of a field. Its offset is other than 0 in half of all cases."""
         before, after = self._margins()
         made = self._whole(field, before + size + after)
         return made.slice(before, size)
@@ -181,7 +164,7 @@ class _Maker:
     def _listed(
         self, kind: pa.DataType, element: pa.Field, size: int, validity: npt.NDArray[np.bool_] | None
     ) -> pa.Array:
-        """Lists whose first entry isn't always the first that there is. Null ones have entries, too."""
+        """Lists with unused first entries; null ones have entries, too."""
         longest = self._chosen((0, 1, 3, 12))
         lengths = self._dice.integers(0, longest, size, endpoint=True)
         if self._dice.random() < 0.2:
@@ -212,7 +195,6 @@ class _Maker:
 
 
 def with_nulls(values: pa.Array, validity: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """The values with nulls above them: what is null keeps its value, unseen."""
     if validity is None:
         return values
     if isinstance(values, pa.ExtensionArray):

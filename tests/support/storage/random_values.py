@@ -1,4 +1,4 @@
-"""Values of one type, none of them null, in the shapes that encodings and statistics depend on."""
+"""Values of one type without nulls, in shapes that affect encodings and statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAME_DAYS: Final = 40_000
 def values_of(
     kind: pa.DataType, size: int, shape: str, dice: np.random.Generator, *, is_tame: bool = False
 ) -> pa.Array:
-    """`size` values of a type. `is_tame`: times lie within a century of 1970."""
+    """`is_tame`: times lie within a century of 1970."""
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, values_of(kind.storage_type, size, shape, dice))
     for fits, made in _MAKERS.items():
@@ -67,7 +67,6 @@ def _integers(size: int, shape: str, dice: np.random.Generator, low: int, high: 
 
 
 def places(size: int, shape: str, several: int, dice: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Which of several values stands where."""
     if shape != "runs":
         return dice.integers(several, size=size)
     lengths = dice.choice(_RUNS, size=max(1, size))
@@ -95,7 +94,6 @@ def _floats(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator)
 
 
 def _decimals(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator) -> pa.Array:
-    """Unscaled values of all lengths, as 16 bytes in little-endian order."""
     most = 10**kind.precision - 1
     narrow = min(most, 2**63 - 1)
     result: list[int] = _integers(size, shape, dice, -narrow, narrow).tolist()

@@ -1,7 +1,7 @@
-"""Rows as Parquet stores them, worked out in plain Python: for each leaf its levels, its values, and their extremes.
+"""Rows as Parquet stores them, in plain Python: levels, values, extremes.
 
-It is the judge of what files say, so it asks no Parquet library. Dates, times and floats are taken as the numbers that
-are stored: 0.0 is not -0.0 here, and NaN is equal to itself.
+The judge of files, without a Parquet library. Times and floats are compared as stored: 0.0 is not -0.0, and NaN equals
+itself.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ _WIDTHS: Final = {32: pa.int32(), 64: pa.int64()}
 
 
 def python_values(array: pa.Array) -> list[Any]:
-    """The values of an array: structs are tuples, entries of maps are pairs, and what has 32 or 64 bits is a number."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         return python_values(array.storage)
     if pa.types.is_struct(kind):
         return _unless_null(array, list(zip(*map(python_values, _members(array)), strict=True)))
     if is_listed(kind):
-        first, ends = _ends(array)  # a map's `keys` and `items` forget where sliced entries begin; `values` don't
+        first, ends = _ends(array)  # a map's `keys` and `items` forget the start of sliced entries; `values` don't
         return _unless_null(array, _cut(python_values(array.values.slice(first, ends[-1])), ends))
     if pa.types.is_floating(kind) or pa.types.is_temporal(kind):
         return list(array.view(_WIDTHS[kind.bit_width]).to_pylist())
@@ -39,7 +38,6 @@ def python_values(array: pa.Array) -> list[Any]:
 
 
 def is_listed(kind: pa.DataType) -> bool:
-    """Whether entries have offsets above them."""
     return bool(pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
@@ -48,7 +46,6 @@ def _members(array: pa.Array) -> list[pa.Array]:
 
 
 def _ends(array: pa.Array) -> tuple[int, list[int]]:
-    """Where the entries of lists begin, and where each list's lie from there on."""
     wide = pa.types.is_large_list(array.type)
     buffer = array.buffers()[1]
     if buffer is None or buffer.size == 0:
@@ -67,7 +64,7 @@ def _unless_null(array: pa.Array, values: list[Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class Column:
-    """A leaf's entries: repetition level, definition level, and value, which is None below the highest level."""
+    """A leaf's entries. A value is None below the highest definition level."""
 
     type: pa.DataType
     max_repetition: int
@@ -78,11 +75,9 @@ class Column:
 
     @property
     def row_starts(self) -> list[int]:
-        """Where each row begins, and where the last one ends."""
         return [at for at, level in enumerate(self.repetition) if level == 0] + [len(self.values)]
 
     def part(self, start: int, end: int) -> Column:
-        """Some of the entries."""
         levels = self.repetition[start:end], self.definition[start:end]
         return Column(self.type, self.max_repetition, self.max_definition, *levels, self.values[start:end])
 
@@ -101,14 +96,13 @@ class Column:
 
     @property
     def text_bytes(self) -> int | None:
-        """The bytes of values of variable length. None for other types."""
         if not is_text(self.type):
             return None
         return sum(len(octets(value)) for value in self.values if value is not None)
 
     @property
     def bounds(self) -> tuple[bytes, bytes] | None:
-        """The lowest and the highest value, as statistics store them. None where no value can be compared."""
+        """Return the bounds as stored, or None if nothing is comparable."""
         kept = [value for value in self.values if value is not None]
         if pa.types.is_floating(self.type):
             return _float_bounds(self.type, kept)
@@ -119,18 +113,15 @@ class Column:
 
     @property
     def has_nan(self) -> bool:
-        """Whether a value has no place in the order."""
         return pa.types.is_floating(self.type) and any(
             math.isnan(item) for item in _floats(self.type, [value for value in self.values if value is not None])
         )
 
     @property
     def is_cut(self) -> bool:
-        """Whether an extreme is too long to be stored whole."""
         return self.bounds is not None and max(map(len, self.bounds)) > LONGEST_BOUND
 
     def comparable(self, bound: bytes) -> Any:
-        """A bound as something that is ordered as the column's values are."""
         kind = self.type
         if pa.types.is_floating(kind):
             return struct.unpack("<f" if kind.bit_width == 32 else "<d", bound)[0]
@@ -141,7 +132,7 @@ class Column:
 
 
 def _histogram(levels: Iterable[int], highest: int) -> list[int]:
-    """How often each level occurs. Parquet leaves it out where there is but one."""
+    """Count the levels, or leave it out if there is only one."""
     result = [0] * (highest + 1)
     for level in levels:
         result[level] += 1
@@ -149,17 +140,14 @@ def _histogram(levels: Iterable[int], highest: int) -> list[int]:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values have lengths of their own."""
     return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def octets(value: str | bytes) -> bytes:
-    """A text as it is stored."""
     return value.encode() if isinstance(value, str) else value
 
 
 def _order(kind: pa.DataType) -> tuple[Callable[[Any], Any], Callable[[Any], bytes]]:
-    """What a type's values are compared by, and how one is stored."""
     if pa.types.is_decimal(kind):
         width = _decimal_bytes(kind.precision)
 
@@ -177,13 +165,13 @@ def _order(kind: pa.DataType) -> tuple[Callable[[Any], Any], Callable[[Any], byt
 
 
 def _decimal_bytes(precision: int) -> int:
-    """The fewest bytes for all values with so many digits."""
+    """Return the fewest bytes for all values with this many digits."""
     most: int = 10**precision - 1
     return (most.bit_length() + 8) // 8
 
 
 def _float_bounds(kind: pa.DataType, bits: Sequence[int]) -> tuple[bytes, bytes] | None:
-    """NaN is no bound. A lowest zero is negative, a highest one positive, whatever the values are."""
+    """NaN is no bound. A lowest zero is negative, a highest one positive."""
     letter = "<f" if kind.bit_width == 32 else "<d"
     numbers = [value for value in _floats(kind, bits) if not math.isnan(value)]
     if not numbers:
@@ -197,7 +185,6 @@ def _floats(kind: pa.DataType, bits: Sequence[int]) -> list[float]:
 
 
 def shredded(table: pa.Table) -> list[Column]:
-    """The leaves of these rows, in the order of the file."""
     nodes = [_Node.of(value, 0, 0) for value in table.schema]
     for node, column in zip(nodes, table.columns, strict=True):
         for chunk in column.chunks:
@@ -208,8 +195,6 @@ def shredded(table: pa.Table) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A field, with the leaves below it. `deep` is how many lists lie above."""
-
     field: pa.Field
     deep: int
     children: list[_Node]
@@ -225,7 +210,6 @@ class _Node:
         return cls(column, deep, children, leaves or [Column(kind, deep, definition)])
 
     def add(self, value: Any, repetition: int, definition: int) -> None:
-        """Add a value, below so many fields that are there."""
         assert value is not None or self.field.nullable, self.field
         definition += self.field.nullable and value is not None
         if value is None or not self.children:

@@ -1,4 +1,4 @@
-"""A proxy on the way to an S3 store: notes headers of uploads, spoils bytes, refuses uploads or removals if told to."""
+"""A proxy to an S3 store that notes upload headers, spoils bytes, and refuses requests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _OURS = frozenset(("transfer-encoding", "connection", "content-length"))
 
 @dataclass
 class Spoiling:
-    """Change its fields while it runs. `uploads` are the headers of each PUT, with names in lower case."""
+    """Change its fields while it runs. `uploads` are headers of PUTs, in lower case."""
 
     target: str
     endpoint: str = ""
     spoil: Callable[[bytes], bytes] = bytes
     refusals: int = 0
-    """So many of the next uploads are answered with 503."""
+    """The number of the next uploads to answer with 503."""
     keeps: bool = False
     """Removals are answered as by a store whose policy denies them."""
     uploads: list[dict[str, str]] = field(default_factory=list)
@@ -97,7 +97,6 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 @contextmanager
 def spoiling_proxy(target: str) -> Iterator[Spoiling]:
-    """The proxy, on a port of its own."""
     spoiling = Spoiling(target)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"spoiling": spoiling}))
     server.daemon_threads = True

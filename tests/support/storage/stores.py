@@ -1,4 +1,4 @@
-"""Stores for tables: the stack's own, and others beside it, each as its clients and Iceberg in Java are told of it."""
+"""Stores for tables, with the properties of clients and Iceberg in Java."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ _AZURE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A place for tables, without a slash at its end, and how to get there.
-
-    `properties` are those of pyiceberg's FileIO, `catalog` those of a catalog in Java, which needs `jars` too.
-    """
+    """`properties` are pyiceberg's FileIO's, `catalog` a Java catalog's, with `jars`."""
 
     name: str
     root: str
@@ -41,23 +38,20 @@ class Store:
 
     @property
     def journal(self) -> str:
-        """A place for the journal."""
         return f"{self.root}/_archiver"
 
 
 def seaweedfs_store(stack: Stack) -> Store:
-    """The bucket of the stack's own store."""
     return _s3("seaweedfs", stack.bucket, stack.endpoints.s3_properties)
 
 
 def minio_store(server: MinioServer, bucket: str) -> Store:
-    """A bucket of a MinIO."""
     return _s3("minio", bucket, server.properties)
 
 
 @contextmanager
 def store_of(name: str, stack: Stack, scratch: Path) -> Iterator[Store]:
-    """The store of this name: seaweedfs, minio, files, gcs or azure; empty but for the first."""
+    """`name` is seaweedfs, minio, files, gcs or azure; empty but for the first."""
     match name:
         case "seaweedfs":
             yield seaweedfs_store(stack)

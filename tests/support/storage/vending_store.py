@@ -1,7 +1,7 @@
-"""A catalog that vends temporary credentials for each table, and a store that accepts each only for a while.
+"""A catalog that vends temporary credentials, and a store that expires them.
 
-Catalog, STS and store are SeaweedFS. Its STS gives no credentials for less than 15 minutes. So requests go through a
-proxy that answers as S3 does when a session token has expired: after a number of uploads, or on demand.
+SeaweedFS' STS gives none for less than 15 minutes, so a proxy answers as S3 does after a number of uploads, or on
+demand.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _START_SECONDS = 60.0
 
 
 class ExpiringStore(LossyStore):
-    """Each session token is valid for `uses` requests that upload data (None: any number), until `expire`."""
+    """Tokens are valid for `uses` uploads (None: any number), until `expire`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,6 @@ class ExpiringStore(LossyStore):
         self._counting = threading.Lock()
 
     def expire(self) -> None:
-        """End the time of every token seen so far."""
         with self._counting:
             self.ended |= self.tokens
 
@@ -104,7 +103,7 @@ class ExpiringStore(LossyStore):
 
 
 class Vending:
-    """The servers; `catalog` are properties for the section of that name, and the proxy is on the way to the store."""
+    """`catalog` are properties of its section; the proxy is before the store."""
 
     def __init__(self, ports: dict[str, int], keys: tuple[str, str], store: ExpiringStore) -> None:
         self.store = store
@@ -120,7 +119,7 @@ class Vending:
 
 @contextmanager
 def vending_store(folder: Path, *, access_key: str, secret_key: str) -> Iterator[Vending]:
-    """The servers, on free ports of this machine, with these keys for their administrator."""
+    """Run the servers, with these administrator's keys."""
     ports = dict(choose(_PORTS))
     (folder / "iam.json").write_text(json.dumps(_IAM))
     options = {

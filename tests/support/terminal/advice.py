@@ -1,4 +1,4 @@
-"""Find the sentences of the sources that advise to remove something, to accept a loss, or to rebuild."""
+"""Sentences of the sources that advise to remove, to accept a loss, or to rebuild."""
 
 from __future__ import annotations
 
@@ -17,22 +17,18 @@ _ADVICE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """A string of the sources with such a word, and where it is. Values in an f-string are `{}`."""
-
     file: str
     line: int
     text: str
 
 
 def advice_in(root: Path) -> Iterator[Advice]:
-    """Find the strings of more than one word. Docstrings are none: users don't read them in errors."""
     for folder in SOURCES:
         for path in sorted((root / folder).rglob("*.py")):
             yield from strings_with_advice(path.read_text(encoding="utf-8"), str(path.relative_to(root)))
 
 
 def strings_with_advice(source: str, file: str) -> Iterator[Advice]:
-    """Find the strings in the text of one module."""
     tree = ast.parse(source)
     passed_over = {id(node) for node in _parts(tree)}
     for node in ast.walk(tree):
@@ -44,7 +40,6 @@ def strings_with_advice(source: str, file: str) -> Iterator[Advice]:
 
 
 def _parts(tree: ast.AST) -> Iterator[ast.AST]:
-    """The docstrings, and the parts of f-strings: they are looked at together."""
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield from (part for part in ast.walk(node) if part is not node)

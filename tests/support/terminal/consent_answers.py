@@ -1,4 +1,4 @@
-"""A person who answers the questions of commands, and does something before the answer."""
+"""A person's answers to questions, each after an action."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from archiver.upkeep.consent import RemovalQuestion
 
 @dataclass
 class Answers:
-    """Answers each question with `answer`, after the next of `deeds`."""
-
     deeds: list[Callable[[], object]] = field(default_factory=list)
     answer: bool = True
     asked: list[RemovalQuestion] = field(default_factory=list)

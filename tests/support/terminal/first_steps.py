@@ -1,7 +1,6 @@
-"""The first ten minutes of a new user: what they type, and the page that shows what they see (docs/first-steps.md).
+"""The first ten minutes of a user, and the page that shows them (docs/first-steps.md).
 
-`python -m tests.support.terminal.first_steps` plays it in a terminal, on an embedded stack of its own, and writes the
-page. Tests play it again and compare.
+`python -m tests.support.terminal.first_steps` plays them in a terminal and writes the page.
 """
 
 from __future__ import annotations
@@ -67,8 +66,6 @@ print(duckdb.sql(sys.argv[1]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A command, the words before it, and files that are written before it runs."""
-
     words: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     command: str
@@ -146,7 +143,6 @@ STEPS = (
 
 
 def play(folder: Path) -> Iterator[tuple[Step, Seen]]:
-    """Do each step in a terminal, in this folder. Stops the servers also if a step fails."""
     commands = folder / ".bin"
     commands.mkdir(parents=True)
     for name, module in (("python", ""), ("archiver", " -m archiver")):
@@ -166,7 +162,6 @@ def play(folder: Path) -> Iterator[tuple[Step, Seen]]:
 
 
 def shown(step: Step, seen: Seen, folder: Path) -> str:
-    """The step as the page has it."""
     text = "\n".join(line.rstrip() for line in seen.text.strip("\n").splitlines()).replace(str(folder), HOME)
     text = re.sub(r"\S+/bin/java\b", "/usr/bin/java", text)
     parts = [step.words] if step.words else []
@@ -178,10 +173,7 @@ def shown(step: Step, seen: Seen, folder: Path) -> str:
 
 
 def same(text: str) -> list[str]:
-    """The words of what was seen, without what differs from run to run: numbers, times, ids, line breaks.
-
-    Parts of the stack that are done, in the order in which they are, stand in the order of their names.
-    """
+    """Return the words without numbers, times, ids and line breaks, with parallel parts sorted."""
     text = re.sub(r"(?m)(^✓.*$\n?)+", lambda found: "\n".join(sorted(found[0].split("\n"))), text)
     text = re.sub(r"cluster [\w-]{22}", "cluster ID", text)
     text = re.sub(r"[-─━═]{2,}", " ", text)
@@ -211,7 +203,6 @@ configure it. A retention needs a unit: `retention = "90d"`.
 
 
 def main() -> None:
-    """Play all steps and write the page."""
     with tempfile.TemporaryDirectory(prefix="first-steps-") as name:
         folder = Path(name) / "lake"
         parts = []

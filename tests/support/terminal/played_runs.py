@@ -1,4 +1,4 @@
-"""A program that plays runs of an archive job to its screen: for tests of what a terminal shows of them.
+"""Plays runs of an archive job to a terminal.
 
 `python -m tests.support.terminal.played_runs [--every]`
 """
@@ -40,7 +40,6 @@ MANY = 123_456_789
 
 
 def busy_run() -> Iterator[JobEvent]:
-    """A run over three topics: one has much to archive, one fails, one has nothing."""
     yield TopicsOpened(tables=TOPICS)
     yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers", url="http://[::1]:8081"))
     offset = PartitionOffset(next_offset=0)
@@ -81,7 +80,6 @@ def busy_report() -> JobReport:
 
 
 def idle_run(waiting: int) -> Iterator[JobEvent]:
-    """A run that archives nothing: `waiting` offsets are too few."""
     yield TopicsOpened(tables=TOPICS)
     offset = PartitionOffset(next_offset=0)
     seen = SeenPartition(partition=0, log_start=0, last_stable=waiting, known=offset)
@@ -91,7 +89,6 @@ def idle_run(waiting: int) -> Iterator[JobEvent]:
 
 
 def main() -> None:
-    """Play one busy run; with `--every`, idle ones after it."""
     repeats = "--every" in sys.argv
     with ArchiveScreen(Terminal(), repeats=repeats) as screen:
         runs = [busy_run(), idle_run(0), idle_run(1), idle_run(6_000)] if repeats else [busy_run()]

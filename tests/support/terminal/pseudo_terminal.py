@@ -1,4 +1,4 @@
-"""Runs a command in a real pseudo-terminal of a given width, and says what a person sees there."""
+"""Runs a command in a real pseudo-terminal of a given width."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ _UNSET = ("ARCHIVER_CONFIG", "ARCHIVER_OUTPUT", "COLUMNS", "FORCE_COLOR", "LINES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was written to the terminal, every frame of what it showed, and the exit code."""
-
     written: str
     screen: Screen
     frames: tuple[str, ...]
@@ -34,12 +32,10 @@ class Seen:
 
     @property
     def text(self) -> str:
-        """What is seen at the end."""
         return self.screen.text
 
     @property
     def flat(self) -> str:
-        """What is seen at the end, with line breaks as spaces."""
         return " ".join(self.text.split())
 
 
@@ -51,10 +47,9 @@ def run(
     timeout: float = _TIMEOUT,
     on_frame: Callable[[int, int, str], None] | None = None,
 ) -> Seen:
-    """Run a command whose standard input, output and error are one terminal.
+    """Run a command with one terminal for input, output and errors.
 
-    `on_frame` is called after each piece of output, to send signals or keys: with the process id, the descriptor that
-    takes keys, and what is seen.
+    `on_frame` gets the process id, the descriptor for keys, and the screen after each output.
     """
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
@@ -88,7 +83,6 @@ def run(
 def run_elsewhere(
     command: Sequence[str], environment: Mapping[str, str] | None = None, timeout: float = _TIMEOUT
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command off a terminal: into pipes."""
     return subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -101,7 +95,7 @@ def run_elsewhere(
 
 
 def terminal_environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Our environment as a person has it: an ordinary terminal, and nothing that says how to print."""
+    """Return an ordinary terminal's environment."""
     ours = {
         name: value
         for name, value in os.environ.items()
@@ -112,7 +106,6 @@ def terminal_environment(more: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pieces(ours: int, deadline: float) -> Iterator[str]:
-    """Yield what is written, until every writer is gone."""
     rest = b""
     while True:
         ready, _, _ = select.select([ours], [], [], max(0.0, deadline - time.monotonic()))

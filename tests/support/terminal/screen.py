@@ -1,4 +1,4 @@
-"""What a terminal shows of what a program writes: text, line ends, cursor moves, erasing, wrapping at its width."""
+"""What a terminal shows: text, line ends, cursor moves, erasing, wrapping."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ _OTHER_SCREEN = "?1049"
 
 
 def seen(written: str, columns: int) -> str:
-    """What a terminal shows at the end of what was written to it. Its driver makes a line end a return, too."""
     screen = Screen(columns)
     screen.feed(written.replace("\n", "\r\n"))
     return screen.text
 
 
 class Screen:
-    """A terminal of `columns`, with endless room above. It knows the few sequences that our screens use.
-
-    An unknown one is an error: then the test would judge something that nobody sees.
-    """
+    """A terminal of `columns` with endless room above. Unknown sequences are errors."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -32,16 +28,13 @@ class Screen:
 
     @property
     def lines(self) -> list[str]:
-        """What is seen, line by line."""
         return ["".join(line).rstrip() for line in self._lines]
 
     @property
     def text(self) -> str:
-        """What is seen."""
         return "\n".join(self.lines).strip("\n")
 
     def feed(self, written: str) -> None:
-        """Show what a program wrote."""
         position = 0
         while position < len(written):
             if result := _SEQUENCE.match(written, position):

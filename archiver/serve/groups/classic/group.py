@@ -1,7 +1,6 @@
-"""A consumer group with the classic protocol: joins, rebalances, sessions. The clock is passed in, and nothing waits.
+"""Classic consumer groups as a state machine without I/O; the clock is passed in.
 
-Each call says which waiting requests are answered now. `deadline` is when `tick` has something to do next. The rules
-are Kafka's (its GroupCoordinator's states and errors), so that its clients find what they know.
+Methods return the waiting requests that can be answered now. States and errors are Kafka's (GroupCoordinator).
 """
 
 from __future__ import annotations
@@ -41,12 +40,11 @@ MOST_BYTES: Final = 4 << 20
 
 
 class ClassicGroup:
-    """One group. Generations rise with each rebalance."""
+    """A group. Its generation rises with each rebalance."""
 
     def __init__(
         self, group_id: str, *, initial_delay: float = INITIAL_DELAY, member_ids: MemberIds | None = None
     ) -> None:
-        """`member_ids` makes the ids with which new members join."""
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.generation = 0
@@ -64,17 +62,15 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it has no members. An id that was given out makes no group."""
         return not self.members
 
     @property
     def size(self) -> int:
-        """How much members said of themselves and were assigned."""
         return sum(member.size for member in self.members.values())
 
     @property
     def taken(self) -> Counter[str]:
-        """The bytes that its members take, by owner, about. The same object until something changes."""
+        """The approximate bytes of the members, by owner. The same object until something changes."""
         if self._taken is None:
             self._taken = Counter()
             for member in self.members.values():
@@ -84,7 +80,6 @@ class ClassicGroup:
         return self._taken
 
     def deadline(self) -> float:
-        """When `tick` has something to do next."""
         times = [until for until, _ in self._pending.values()]
         times += [member.expires for member in self.members.values() if member.may_expire]
         if self.state is GroupState.PREPARING:
@@ -94,7 +89,6 @@ class ClassicGroup:
         return min(times, default=float("inf"))
 
     def join(self, now: float, ticket: Ticket, asked: Joining) -> list[Reply]:
-        """Take in a request to join."""
         self._taken = None
         error = self._join_error(now, asked)
         if error is not ErrorCode.none:
@@ -112,7 +106,6 @@ class ClassicGroup:
         return [Joined(ticket=ticket, error=ErrorCode.member_id_required, member_id=member_id)]
 
     def sync(self, now: float, ticket: Ticket, asked: Syncing) -> list[Reply]:
-        """Handle SyncGroup. The leader's request carries all assignments."""
         error = self.member_error(asked.member_id, asked.instance_id, asked.generation)
         is_other = asked.protocol_type not in (None, self.protocol_type) or asked.protocol not in (None, self.protocol)
         if error is ErrorCode.none and is_other:
@@ -151,7 +144,6 @@ class ClassicGroup:
         return not is_assignment or said_by_all + sum(map(len, asked.assignments.values())) <= MOST_BYTES
 
     def heartbeat(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Take in a sign of life."""
         error = self.member_error(member_id, instance_id, generation)
         if error is not ErrorCode.none:
             return error
@@ -164,7 +156,6 @@ class ClassicGroup:
             self.members[member_id].seen(now)
 
     def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
-        """Let a member go; a static one by its instance id alone."""
         self._taken = None
         if instance_id is not None:
             owner = self._static.get(instance_id)
@@ -180,7 +171,6 @@ class ClassicGroup:
         return ErrorCode.none, self._remove(now, member_id)
 
     def tick(self, now: float) -> list[Reply]:
-        """Do what is due: expire sessions, and end a rebalance that took as long as it may."""
         self._taken = None
         self._pending = {member_id: pending for member_id, pending in self._pending.items() if pending[0] > now}
         replies: list[Reply] = []
@@ -195,7 +185,6 @@ class ClassicGroup:
         return replies + self._completed_if_all(now)
 
     def commit_error(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Whether offsets may be committed; a commit is a sign of life."""
         if generation < 0 and not self.members:
             return ErrorCode.none
         error = self.member_error(member_id, instance_id, generation)
@@ -205,11 +194,9 @@ class ClassicGroup:
         return ErrorCode.rebalance_in_progress if self.state is GroupState.COMPLETING else ErrorCode.none
 
     def knows(self, member_id: str, instance_id: str | None, generation: int) -> bool:
-        """Whether a member is there, as this instance, in this generation."""
         return self.member_error(member_id, instance_id, generation) is ErrorCode.none
 
     def member_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Whether the group knows a member, as this instance, in this generation."""
         if instance_id is not None:
             owner = self._static.get(instance_id)
             if owner is None:
@@ -271,7 +258,6 @@ class ClassicGroup:
         return self._wait(now, ticket, member, asked)
 
     def _wait(self, now: float, ticket: Ticket, member: ClassicMember, asked: Joining) -> list[Reply]:
-        """Let a member wait for the next generation."""
         replies: list[Reply] = []
         if member.joining is not None:  # the client repeated its request: the first one has no reader any more
             replies.append(Joined(ticket=member.joining, error=ErrorCode.unknown_member_id))
@@ -282,7 +268,6 @@ class ClassicGroup:
         return replies + self._prepare(now)
 
     def _join_static(self, now: float, ticket: Ticket, asked: Joining) -> list[Reply]:
-        """A static member begins, or comes back with a new id after a restart of its process."""
         assert asked.instance_id is not None
         member_id = f"{asked.instance_id}-{uuid4()}"
         owner = self._static.get(asked.instance_id)
@@ -310,7 +295,6 @@ class ClassicGroup:
         return replies + self._wait(now, ticket, member, asked)
 
     def _prepare(self, now: float) -> list[Reply]:
-        """Begin a rebalance, or continue one."""
         replies: list[Reply] = []
         if self.state is not GroupState.PREPARING:
             self._opens = now + self._initial_delay if self.state is GroupState.EMPTY else now
@@ -334,10 +318,6 @@ class ClassicGroup:
         return self._completed(now) if is_due else []
 
     def _completed(self, now: float) -> list[Reply]:
-        """End the wait for joins with a new generation of the joined members. Static members may be late.
-
-        If no member joined, the wait is repeated until one does, or the sessions of the static members end.
-        """
         for member in [
             member for member in self.members.values() if member.joining is None and member.instance_id is None
         ]:
@@ -367,7 +347,6 @@ class ClassicGroup:
         return replies
 
     def _chosen(self) -> str:
-        """The protocol with the most votes. Each votes for the first of its protocols that all know."""
         shared = set.intersection(*(set(_names(member)) for member in self.members.values()))
         votes: dict[str, int] = {}
         for member in self.members.values():

@@ -1,4 +1,4 @@
-"""Ids for members that have yet to join. The server keeps none of them: an id carries its end and a seal."""
+"""Ids for future members. The server stores none: an id carries its expiry and a signature."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ _MOST: Final = 1 << 32
 
 
 class MemberIds:
-    """Makes ids and recognizes them. They look like Kafka's: the client's id, a dash and a UUID."""
+    """Makes and verifies member ids of Kafka's form: client id, dash, UUID."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(_SECRET_BYTES)
         self._numbers = count()
 
     def new(self, group_id: str, client_id: str, until: float) -> str:
-        """Make an id with which a client may join a group until then, in seconds of the groups' clock."""
+        """Return an id that is valid until `until` (seconds of the groups' clock)."""
         body = _BODY.pack(math.ceil(until) % _MOST, next(self._numbers) % _MOST)
         return f"{client_id}-{UUID(bytes=body + self._seal(group_id, client_id, body))}"
 
     def holds(self, group_id: str, member_id: str, now: float) -> bool:
-        """Whether an id was made here for this group, and its time isn't over."""
         client_id, text = member_id[: -_TEXT_SIZE - 1], member_id[-_TEXT_SIZE:]
         try:
             parsed = UUID(text)

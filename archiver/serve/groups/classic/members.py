@@ -1,4 +1,4 @@
-"""Members of a group that uses the classic protocol, and what they are answered. Values, no I/O."""
+"""Values of the classic protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class GroupState(Enum):
-    """The state of a group, in Kafka's words."""
+    """The states of a classic group, by Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -27,7 +27,7 @@ class GroupState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """A request to join. `needs_id` says that a client without a member id is given one first (version 4)."""
+    """A JoinGroup request. `needs_id`: a client without a member id gets one first (version 4)."""
 
     member_id: str
     instance_id: str | None
@@ -44,13 +44,12 @@ class Joining:
 
     @property
     def takes(self) -> int:
-        """The bytes that the member will take, about."""
         return _taken(self.protocols, self.client_id, self.instance_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syncing:
-    """A request for an assignment. Only the leader's has `assignments`, by member. Old clients name no protocol."""
+    """A SyncGroup request. Only the leader sends `assignments`, by member."""
 
     member_id: str
     instance_id: str | None
@@ -63,7 +62,7 @@ class Syncing:
 
 @dataclass(slots=True, kw_only=True)
 class ClassicMember:
-    """A member. `joining` and `syncing` are its requests that wait; while one does, its session doesn't expire."""
+    """A member. Its session doesn't expire while its request `joining` or `syncing` waits."""
 
     member_id: str
     instance_id: str | None
@@ -83,42 +82,36 @@ class ClassicMember:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the member has a JoinGroup or SyncGroup that isn't answered yet."""
         return self.joining is not None or self.syncing is not None
 
     @property
     def may_expire(self) -> bool:
-        """Whether the session may end now. While a request of the member waits, only a new member's session ends."""
+        """Whether the session may end now. While a request waits, only a new member's session ends."""
         return not self.is_waiting or (self.is_new and self.joining is not None)
 
     @property
     def size(self) -> int:
-        """How much it said, and what it was assigned."""
         return said(self.protocols) + len(self.assignment)
 
     @property
     def takes(self) -> int:
-        """The bytes that it takes, about."""
         return _taken(self.protocols, self.client_id, self.instance_id) + len(self.assignment)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it said for a protocol."""
         return dict(self.protocols).get(protocol or "", b"")
 
     def seen(self, now: float) -> None:
-        """Reset its session timer. A new member's join waits as long as it may from its beginning."""
+        """Reset the session timer, but not the deadline of a new member that waits to join."""
         if not (self.is_new and self.joining is not None):
             self.expires = now + self.session_seconds
 
     def take_in(self, asked: Joining) -> None:
-        """Take in what its client says when it joins again, or comes back as another process."""
         self.client_id, self.host, self.owner = asked.client_id, asked.host, asked.budget.owner
         self.session_seconds, self.rebalance_seconds = asked.session_seconds, asked.rebalance_seconds
         self.protocols = asked.protocols
 
 
 def said(protocols: tuple[tuple[str, bytes], ...]) -> int:
-    """The bytes of what a member says for its protocols."""
     return sum(len(name) + len(data) for name, data in protocols)
 
 
@@ -129,7 +122,7 @@ def _taken(protocols: tuple[tuple[str, bytes], ...], client_id: str, instance_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The answer to a join. Only the leader has `members`: id, instance id and metadata of each."""
+    """The answer to a JoinGroup. Only the leader gets `members`: id, instance id and metadata."""
 
     ticket: Ticket
     error: ErrorCode = ErrorCode.none
@@ -144,7 +137,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """The answer to a sync: the member's assignment."""
+    """The answer to a SyncGroup."""
 
     ticket: Ticket
     error: ErrorCode = ErrorCode.none

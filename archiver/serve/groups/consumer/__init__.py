@@ -1,11 +1,4 @@
-"""Groups with the protocol of KIP-848: members send heartbeats, and the group assigns the partitions.
-
-- `members`: members, their heartbeats and the answers
-- `subscriptions`: topics by names and by a pattern
-- `assignors`: target assignments
-- `reconciliation`: a member's steps from its assignment to its target
-- `group`: members, epochs and sessions, as a state machine without I/O
-"""
+"""Groups with the protocol of KIP-848: the group assigns the partitions."""
 
 from archiver.serve.groups.consumer.assignors import ASSIGNORS
 from archiver.serve.groups.consumer.group import MOST_BYTES, ConsumerGroup, GroupTimes

@@ -1,7 +1,4 @@
-"""Assignors: each partition of a subscribed topic goes to one of its subscribers.
-
-Both are pure: the same members, topics and previous targets give the same targets.
-"""
+"""Pure assignors: each partition of a subscribed topic goes to one of its subscribers."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ _UNEVEN: Final = 2
 def uniform(
     wanted: Subscriptions, partitions: Mapping[UUID, int], previous: Targets
 ) -> dict[str, frozenset[PartitionId]]:
-    """Spread partitions evenly, and move as few as that allows.
-
-    If all members subscribe to the same topics, their numbers of partitions differ by one at most.
-    """
+    """Spread partitions evenly and move as few as possible."""
     readers = _readers(wanted, partitions)
     holdings = _Holdings(wanted, readers)
     free = {topic: set(range(partitions[topic])) for topic in readers}
@@ -48,7 +42,7 @@ def uniform(
 def in_ranges(
     wanted: Subscriptions, partitions: Mapping[UUID, int], _previous: Targets
 ) -> dict[str, frozenset[PartitionId]]:
-    """Give each member a range of each topic: the same numbers of all topics that the same members want."""
+    """Give each member one range of each topic, aligned across topics with the same subscribers."""
     assigned: dict[str, set[PartitionId]] = {member: set() for member in wanted}
     for topic, members in _readers(wanted, partitions).items():
         each, more = divmod(partitions[topic], len(members))
@@ -65,7 +59,6 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": in_rang
 
 
 def _readers(wanted: Subscriptions, partitions: Mapping[UUID, int]) -> dict[UUID, list[str]]:
-    """The members that want each topic, which must be there."""
     readers: dict[UUID, list[str]] = {}
     for member, topics in wanted.items():
         for topic in topics:
@@ -75,8 +68,6 @@ def _readers(wanted: Subscriptions, partitions: Mapping[UUID, int]) -> dict[UUID
 
 
 class _Holdings:
-    """The partitions that members have at this point."""
-
     def __init__(self, members: Iterable[str], readers: Mapping[UUID, list[str]]) -> None:
         self._readers = readers
         self._of: dict[UUID, dict[str, list[int]]] = {topic: {} for topic in readers}
@@ -87,7 +78,6 @@ class _Holdings:
         self._counts[member] += 1
 
     def fill(self, topic: UUID, numbers: Iterable[int]) -> None:
-        """Give each of a topic's partitions to the member with the fewest."""
         heap = [(self._counts[member], rank, member) for rank, member in enumerate(self._readers[topic])]
         heapq.heapify(heap)
         for number in numbers:
@@ -96,7 +86,6 @@ class _Holdings:
             heapq.heapreplace(heap, (count + 1, rank, member))
 
     def even_out(self, topic: UUID) -> bool:
-        """Move partitions of a topic from members with many to members with few. True if any moved."""
         holders = self._of[topic]
         moved = False
         while True:

@@ -1,8 +1,6 @@
-"""A group with the protocol of KIP-848: members, epochs, sessions. The clock is passed in, and nothing waits.
+"""KIP-848 consumer groups as a state machine without I/O; the clock is passed in.
 
-Every heartbeat is answered at once. The group's epoch rises with each change of its members, of what they want, or of
-the topics; with it come targets, and each member is brought to its own by its heartbeats. The rules and errors are
-Kafka's, so that its clients find what they know.
+Changes raise the group epoch and compute new targets, which heartbeats deliver.
 """
 
 from __future__ import annotations
@@ -45,14 +43,14 @@ _DEFAULT_ASSIGNOR: Final = next(iter(ASSIGNORS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTimes:
-    """The interval of heartbeats, and the longest silence of a member, in seconds."""
+    """Heartbeat interval and session timeout, in seconds."""
 
     interval: float = 5.0
     session: float = 45.0
 
 
 class ConsumerGroup:
-    """One group. Its epoch never falls."""
+    """A group. Its epoch never falls."""
 
     def __init__(self, group_id: str, times: GroupTimes) -> None:
         self.group_id = group_id
@@ -71,17 +69,15 @@ class ConsumerGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether the group has no members."""
         return not self.members
 
     @property
     def size(self) -> int:
-        """How much members said of what they want."""
         return self._size
 
     @property
     def taken(self) -> Counter[str]:
-        """The bytes that its members take, by owner, about. The same object until something changes."""
+        """The approximate bytes of the members, by owner. The same object until something changes."""
         if self._taken is None:
             self._taken = Counter()
             for member in self.members.values():
@@ -90,7 +86,6 @@ class ConsumerGroup:
 
     @property
     def state(self) -> ConsumerState:
-        """The group's state."""
         if not self.members:
             return ConsumerState.EMPTY
         if self.assignment_epoch != self.epoch:
@@ -102,16 +97,13 @@ class ConsumerGroup:
         return ConsumerState.STABLE if is_settled else ConsumerState.RECONCILING
 
     def deadline(self) -> float:
-        """When `tick` has something to do next."""
         return min((min(member.expires, member.revokes_by) for member in self.members.values()), default=float("inf"))
 
     def tick(self, now: float) -> None:
-        """Let go whose session is over, and who doesn't give up what it must."""
         for member in [member for member in self.members.values() if min(member.expires, member.revokes_by) <= now]:
             self._remove(member)
 
     def beat(self, now: float, beat: Beat, topics: Topics) -> Beaten:
-        """Handle a heartbeat: a member joins, continues, leaves, or (if it is static) leaves for a while."""
         mistake = _mistake(beat, topics)
         if mistake is not None:
             return mistake
@@ -144,7 +136,6 @@ class ConsumerGroup:
         return Beaten(member_id=member.member_id, epoch=member.epoch, assigned=member.assigned if is_told else None)
 
     def seen(self, now: float, member_id: str) -> None:
-        """Reset the session timer of a member, if the group has it."""
         member = self.members.get(member_id)
         if member is not None:
             member.expires = now + self._times.session
@@ -152,10 +143,7 @@ class ConsumerGroup:
     def commit_error(
         self, member_id: str, instance_id: str | None, epoch: int, partitions: Collection[PartitionId]
     ) -> ErrorCode:
-        """Whether a member may commit offsets of these partitions.
-
-        One whose epoch has risen since it read may, for what was its own all the time.
-        """
+        """Return the error for a commit. A member with an older epoch may commit partitions that it has held since."""
         error, member = self._asked(member_id, instance_id, epoch)
         if error is not ErrorCode.stale_member_epoch or member is None or epoch > member.epoch:
             return error
@@ -163,18 +151,17 @@ class ConsumerGroup:
         return ErrorCode.none if partitions and is_own and epoch > JOINING_EPOCH else error
 
     def knows(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
-        """Whether a member is there, as this instance, at its epoch or at the one before, as it may not have heard."""
+        """Whether the member exists, as this instance, at its current or its previous epoch."""
         error, member = self._asked(member_id, instance_id, epoch)
         return error is ErrorCode.none or (member is not None and JOINING_EPOCH < epoch == member.previous_epoch)
 
     def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether a member may fetch offsets. Clients that name no member may."""
+        """Return the error for an OffsetFetch. Clients that name no member are allowed."""
         if member_id is None and epoch < JOINING_EPOCH:
             return ErrorCode.none
         return self._asked(member_id or "", None, epoch)[0]
 
     def _has_room_for(self, beat: Beat) -> bool:
-        """Whether the group stays within its bounds with what a heartbeat says. What it leaves out stays as it was."""
         member = self.members.get(self._static.get(beat.instance_id or "", beat.member_id))
         if member is None:
             return self._size + beat.size <= MOST_BYTES
@@ -190,7 +177,6 @@ class ConsumerGroup:
         return ErrorCode.none if epoch == member.epoch else ErrorCode.stale_member_epoch, member
 
     def _joining(self, beat: Beat) -> ConsumerMember | Beaten:
-        """Return the joining member: a new one, or one that starts over without partitions."""
         instance = beat.instance_id
         owner = self._static.get(instance) if instance is not None else None
         if owner is not None and owner != beat.member_id:
@@ -214,7 +200,6 @@ class ConsumerGroup:
         return self._holding_nothing_else(member)
 
     def _known(self, beat: Beat) -> ConsumerMember | Beaten:
-        """Return the member of a heartbeat, or a refusal if its epoch is wrong."""
         if beat.instance_id is not None:
             owner = self._static.get(beat.instance_id)
             if owner is None:
@@ -261,7 +246,6 @@ class ConsumerGroup:
         return member
 
     def _replace(self, before: ConsumerMember, member_id: str) -> ConsumerMember:
-        """Let another process have the place of a static member that left, and what was kept for it."""
         assert before.instance_id is not None
         replaced = before.member_id
         del self.members[replaced]
@@ -282,7 +266,7 @@ class ConsumerGroup:
         self._change()
 
     def _holding_nothing_else(self, member: ConsumerMember) -> ConsumerMember:
-        """Take back what a member had to give up: it says that it holds nothing at all. The rest is kept for it."""
+        """Release what a member was revoking: it reports that it holds nothing."""
         self._held.release(member.revoking)
         member.revoking = frozenset()
         member.state = MemberState.STABLE
@@ -290,7 +274,6 @@ class ConsumerGroup:
         return member
 
     def _take_in(self, member: ConsumerMember, beat: Beat) -> None:
-        """Take in what a heartbeat says of its member."""
         member.client_id, member.host, member.owner = beat.client_id, beat.host, beat.budget.owner
         if beat.owned is not None:
             owned = beat.owned & (member.assigned | member.revoking)
@@ -324,7 +307,6 @@ class ConsumerGroup:
                 self._change()
 
     def _look_at(self, topics: Topics) -> None:
-        """Take in topics and partitions that came or went."""
         if topics is self._topics:
             return
         self._topics = topics
@@ -338,26 +320,20 @@ class ConsumerGroup:
             self._change()
 
     def _look_up(self, member: ConsumerMember) -> None:
-        """Find the topics that a member's subscription means. If its pattern isn't known, its heartbeat does it."""
         topics = wanted(member.names, member.pattern, self._topics, member.rights)
         if topics is not None:
             member.topics, member.looked_up_in = topics, self._topics
 
     def _preferred(self) -> str:
-        """The assignor that most members name."""
         votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return max(ASSIGNORS, key=lambda name: votes[name]) if votes else _DEFAULT_ASSIGNOR
 
     def _change(self) -> None:
-        """Begin another epoch, which the next heartbeat assigns for."""
         if self.epoch == self.assignment_epoch:
             self.epoch += 1
 
     def _assign(self) -> None:
-        """Give each member its target.
-
-        A static member that is away keeps only partitions of its target: it reads none.
-        """
+        """Compute each member's target. An absent static member gets no additional partitions."""
         self.assignor = self._preferred()
         ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
         self.targets = ASSIGNORS[self.assignor](
@@ -373,7 +349,6 @@ class ConsumerGroup:
 
 
 def _mistake(beat: Beat, topics: Topics) -> Beaten | None:
-    """What no client may say."""
     text = None
     if not beat.member_id:
         text = "a member needs an id"

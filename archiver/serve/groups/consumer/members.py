@@ -1,4 +1,4 @@
-"""Members of a group that assigns by itself, their heartbeats, and what these are answered. Values, no I/O."""
+"""Values of the KIP-848 protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class ConsumerState(Enum):
-    """The state of a group, in Kafka's words."""
+    """The states of a KIP-848 group, by Kafka's names."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -46,10 +46,7 @@ class MemberState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A heartbeat. None: unchanged since the last one. An empty `pattern`: no pattern.
-
-    `rights` are the sender's; None means all.
-    """
+    """A heartbeat. None: unchanged. An empty `pattern`: no pattern. `rights` None: all rights."""
 
     member_id: str
     epoch: int
@@ -67,25 +64,22 @@ class Beat:
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything, as the first one and the one after an error do."""
         has_topics = self.names is not None or self.pattern is not None
         return self.owned is not None and self.rebalance_seconds is not None and has_topics
 
     @property
     def size(self) -> int:
-        """How much it says of what its member wants."""
         return sum(map(len, self.names or ())) + len(self.pattern or "")
 
     @property
     def takes(self) -> int:
-        """The bytes that its member will take, about."""
         ids = len(self.member_id) + len(self.instance_id or "") + len(self.rack_id or "") + len(self.client_id)
         return MEMBER_BYTES + ids + self.size + ENTRY_BYTES * len(self.names or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
-    """The answer to a heartbeat. `assigned` is None if the member has confirmed that assignment."""
+    """The answer to a heartbeat. `assigned` is None if the member has confirmed it."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -96,7 +90,7 @@ class Beaten:
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerMember:
-    """A member. It holds what is `assigned`, and what it is `revoking` until it says that it gave that up."""
+    """A member. It holds `assigned`, and `revoking` until it confirms the revocation."""
 
     member_id: str
     instance_id: str | None
@@ -128,16 +122,13 @@ class ConsumerMember:
 
     @property
     def size(self) -> int:
-        """How much it said of what it wants."""
         return self.names_size + len(self.pattern)
 
     @property
     def takes(self) -> int:
-        """The bytes that it takes, about."""
         ids = len(self.member_id) + len(self.instance_id or "") + len(self.rack_id or "") + len(self.client_id)
         return MEMBER_BYTES + ids + self.size + ENTRY_BYTES * len(self.names)
 
     @property
     def is_away(self) -> bool:
-        """Whether it is a static member that left and announced its return."""
         return self.epoch == PAUSING_EPOCH

@@ -1,8 +1,6 @@
 """A member's steps from its assignment to its target.
 
-First the member revokes what isn't in the target, and keeps its epoch until it confirms that. Then it gets the target's
-epoch and the free partitions of its target; the remaining ones follow when they are released. A member needn't revoke
-partitions that it was never sent.
+It first revokes what isn't in its target, keeping its epoch until it confirms, then gets free partitions.
 """
 
 from __future__ import annotations
@@ -13,22 +11,17 @@ from archiver.serve.groups.consumer.members import ConsumerMember, MemberState, 
 
 
 class HeldPlaces:
-    """The partitions that are assigned to a member, or that one still has to give up. Each is held once."""
-
     def __init__(self) -> None:
         self._held: set[PartitionId] = set()
 
     def is_free(self, partition: PartitionId) -> bool:
-        """Whether no member holds a partition."""
         return partition not in self._held
 
     def hold(self, partitions: Collection[PartitionId]) -> None:
-        """Let free partitions be held."""
         assert self._held.isdisjoint(partitions), "a partition is held by another member"
         self._held.update(partitions)
 
     def release(self, partitions: Collection[PartitionId]) -> None:
-        """Let partitions be free."""
         self._held.difference_update(partitions)
 
 
@@ -40,7 +33,7 @@ def reconcile(
     owned: frozenset[PartitionId] | None,
     held: HeldPlaces,
 ) -> None:
-    """Bring a member as far as it can go. `owned` is what it says that it holds; None says nothing about that."""
+    """Advance a member as far as possible. `owned` None: the member didn't report it."""
     if member.state is MemberState.UNREVOKED and (owned is None or owned & member.revoking):
         return
     if member.state is MemberState.STABLE and member.epoch == epoch:

@@ -1,7 +1,4 @@
-"""The topics that a member wants, by names and by a pattern.
-
-Patterns are RE2's, as Kafka's are: no pattern takes more than linear time, so none can hold up a server.
-"""
+"""Subscriptions by names and by RE2 patterns, which match in linear time."""
 
 from __future__ import annotations
 
@@ -34,25 +31,23 @@ Topics: TypeAlias = Mapping[str, KnownTopic]
 
 
 class Rights(Protocol):
-    """What a member may do. An object never changes: other rights are another object."""
+    """A member's permissions. Immutable: a change is a new object."""
 
-    def sees(self, topic: str) -> bool:
-        """Whether it may know of a topic."""
+    def sees(self, topic: str) -> bool: ...
 
-    def reads(self, topic: str) -> bool:
-        """Whether it may read a topic."""
+    def reads(self, topic: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The names that a pattern matches as a whole, or what is wrong with the pattern."""
+    """The names that a pattern matches fully, or its error."""
 
     names: frozenset[str] = frozenset()
     error: str | None = None
 
 
 class MatchedTopics(Mapping[str, KnownTopic]):
-    """Topics, and what patterns match of them: to compile a pattern takes up to a second, so groups never do it."""
+    """Topics with cached matches of patterns, whose compilation takes up to a second."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -69,11 +64,11 @@ class MatchedTopics(Mapping[str, KnownTopic]):
         return len(self._topics)
 
     def matched(self, pattern: str) -> Matched | None:
-        """What a pattern matches; None if that is not known (any more)."""
+        """Return the matches; None if they aren't cached."""
         return self._matched.get(pattern)
 
     def keep(self, pattern: str, matched: Matched, owner: str = "") -> None:
-        """Remember what a pattern of this owner matches. If there are too many, the owner with the most loses one."""
+        """Cache matches. If the cache is full, the owner with the most entries loses one."""
         if pattern not in self._matched:
             self._owned.setdefault(owner, OrderedDict())[pattern] = None
         self._matched[pattern] = matched
@@ -90,7 +85,7 @@ class MatchedTopics(Mapping[str, KnownTopic]):
 
 
 def match_names(pattern: str, names: Collection[str]) -> Matched:
-    """Compile a pattern and match it against names. Thread-safe; the interpreter is free during that."""
+    """Match a pattern against names. Thread-safe; releases the GIL."""
     if len(pattern) > _MOST_LENGTH:
         return Matched(error=f"the pattern has {len(pattern)} characters: at most {_MOST_LENGTH} are taken")
     texts = pa.array(list(names) or [""], pa.string())
@@ -103,15 +98,15 @@ def match_names(pattern: str, names: Collection[str]) -> Matched:
 
 
 def pattern_error(pattern: str, topics: Topics) -> str | None:
-    """Say what is wrong with a pattern; None if nothing is."""
+    """Return the error of a pattern; None if it is valid."""
     matched = _matched(pattern, topics)
     return None if matched is None else matched.error
 
 
 def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights | None = None) -> frozenset[UUID] | None:
-    """Return the ids of the named topics that the member may see, and of the matched topics that it may read.
+    """Return the ids of named topics that may be seen and matched topics that may be read.
 
-    Without `rights`, all topics count. None if the pattern isn't matched yet.
+    None if the pattern isn't matched yet. Without `rights`, all topics count.
     """
     topic_ids = {topics[name].topic_id for name in names if name in topics and (rights is None or rights.sees(name))}
     if pattern:

@@ -1,7 +1,4 @@
-"""A file's schema in Parquet, and the position of its leaves in Arrow's memory.
-
-pyarrow translates the schema: the footer of a file without rows has all that is needed.
-"""
+"""A file's schema in Parquet, and its leaves in Arrow's memory."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ _KNOWN_SCHEMAS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a leaf's values in Arrow's memory, in their order, and in pages. form.pxd has the numbers."""
+    """A leaf's form in memory, in comparisons and in pages (numbers of form.pxd)."""
 
     memory: int
     order: int
@@ -67,8 +64,6 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class LeafPlace:
-    """The position of a leaf: its top-level column, and the steps from it."""
-
     top: int
     steps: tuple[Step, ...]
     form: Form
@@ -76,14 +71,12 @@ class LeafPlace:
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """The schema of a file: the packed parts of its FileMetaData, and its leaves in the file's order."""
-
     fields: Fields
     leaves: tuple[LeafPlace, ...]
 
     @classmethod
     def of_columns(cls, schema: pa.Schema) -> FileSchema:
-        """Make the schema of files with these columns. Raises StorageError for a type that no table's column has."""
+        """Raise StorageError for a type that no table's column has."""
         return _known(Exact.of_schema(schema))
 
 

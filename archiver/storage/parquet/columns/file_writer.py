@@ -1,4 +1,4 @@
-"""Writes a Parquet file: row groups column by column, bloom filters, page indexes and the footer."""
+"""Writes a Parquet file: row groups, bloom filters, indexes and footer."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class _Group:
 
 
 class FileWriter:
-    """Writes a file into `sink`. `sorted_by` are the leaves that rows are sorted by, ascending.
+    """Writes a file into `sink`. Buffers one page, one dictionary and all page indexes.
 
-    Memory holds one page and one dictionary beside the rows, and the indexes of all written pages.
+    `sorted_by` are the leaves that rows are sorted by, ascending.
     """
 
     def __init__(
@@ -65,14 +65,12 @@ class FileWriter:
 
     @property
     def size(self) -> int:
-        """Bytes written."""
         return self._size
 
     def write(self, batches: Iterable[pa.RecordBatch], *, is_sorted: bool = True) -> None:
-        """Write batches as one row group, if they have rows. `is_sorted`: they are in the file's order.
+        """Write batches as one row group. `is_sorted`: they are in the file's order.
 
-        Raises OSError if the sink does, and StorageError for rows that can't be written. The writer is unusable after
-        an error.
+        Raises OSError if the sink does, StorageError for rows that can't be written. Unusable after an error.
         """
         self._check()
         row_group = list(batches)
@@ -89,7 +87,7 @@ class FileWriter:
         self._is_broken = False
 
     def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
-        """Write the page indexes, a checksum and the footer with these keys and values. The sink stays open."""
+        """Write page indexes, a checksum and the footer. The sink stays open."""
         self._check()
         self._is_broken = True
         column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])
@@ -194,7 +192,6 @@ def _filter_header(size: int) -> bytes:
 
 
 def planned_columns(schema: pa.Schema, plans: Sequence[ColumnPlan]) -> tuple[Column, ...]:
-    """The columns for the kernel. Columns of one level share a compressor, which keeps its memory."""
     compressors = {plan.level: zstandard.ZstdCompressor(plan.level) for plan in plans if plan.level is not None}
     return tuple(
         Column(

@@ -8,15 +8,14 @@ from enum import IntEnum
 from archiver.storage.parquet.leaves import ParquetLeaf
 
 
-class NullNotAllowed(ValueError):
-    """A row has a null although its column's fields allow none."""
+class NullNotAllowed(ValueError): ...
 
 
 class Encoding(IntEnum):
-    """How values become bytes: Encodings.md of parquet-format, with the numbers of parquet.thrift.
+    """Encodings.md of parquet-format, with the numbers of parquet.thrift.
 
-    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. After a dictionary of 1 MiB the row
-    group is plain.
+    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary ends at 1 MiB; the
+    rest of the row group is plain.
     """
 
     PLAIN = 0
@@ -27,10 +26,9 @@ class Encoding(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPlan:
-    """How the pages of one leaf are made.
+    """How one leaf is written. `level` is zstd's (None: uncompressed).
 
-    `level` is zstd's, None for none. `has_statistics` adds extremes to footer and pages. `filter_size` is in bytes a
-    row group, 0 for none.
+    `filter_size` is in bytes per row group, 0 for none. `has_statistics` adds bounds to footer and pages.
     """
 
     leaf: ParquetLeaf
