@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from tests.support.catalog.json_catalog import JsonCatalog
 from tests.support.catalog.memory import span
 
@@ -31,7 +31,7 @@ def measure(commits: int, partitions: int) -> None:
             start = (number - 1) * ADVANCE
             ranges = [span(each, start, start + ADVANCE, with_file=each == 0) for each in range(partitions)]
             started = time.perf_counter()
-            catalog.commit(ranges, Retention(seconds=0.0))
+            catalog.commit(ranges, SnapshotRetention(seconds=0.0))
             seconds += time.perf_counter() - started
             largest = max(largest, catalog.path.stat().st_size)
             if number % max(1, commits // STEPS) == 0:

@@ -27,7 +27,7 @@ from archiver.serve.kafka.endpoint import Endpoint
 from archiver.telemetry.health import Health
 from archiver.telemetry.instruments import Instruments
 from archiver.telemetry.metering import ChoreMetering, ExpireMetering, Metering
-from archiver.telemetry.serving import Answered, ServeInstruments, Sources, Traffic
+from archiver.telemetry.serving import Answered, ServeInstruments, ServingSources, Traffic
 from archiver.upkeep.retire.report import ExpireFinished, ExpireReport, TopicRetired
 from tests.support.archive.job_events import play
 
@@ -177,7 +177,7 @@ def declared_by_servers() -> dict[str, set[str]]:
     traffic.partition_error("kafka_storage_error")
     names = ("connections", "cache_bytes", "cache_chunks", "cache_hits", "cache_misses", "disk_bytes", "disk_hits")
     numbers = dict.fromkeys(names, lambda: 1)
-    sources = Sources(
+    sources = ServingSources(
         **numbers,
         decode_seconds=lambda: 1.0,
         members=lambda: {"g": 1},

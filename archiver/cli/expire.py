@@ -50,17 +50,17 @@ def expire(
     from archiver.terminal.expire_screen import ExpireScreen
     from archiver.terminal.output import Output
     from archiver.upkeep.consent import WITHHELD
-    from archiver.upkeep.retire.cut import Limits
+    from archiver.upkeep.retire.cut import RetireLimits
     from archiver.upkeep.retire.job import Expire
 
     with reported(as_json=as_json):
-        limits: Limits | None = None
+        limits: RetireLimits | None = None
         if before is not None:
             match parse_point(before):
                 case AtOffset(offset):
-                    limits = Limits(offset=offset, partitions=frozenset(partition or ()))
+                    limits = RetireLimits(offset=offset, partitions=frozenset(partition or ()))
                 case AtTime(time_ms):
-                    limits = Limits(time_ms=time_ms, partitions=frozenset(partition or ()))
+                    limits = RetireLimits(time_ms=time_ms, partitions=frozenset(partition or ()))
                 case _:
                     raise ConfigError("--before is an offset such as 1200, or a time such as 2026-01-31T00:00:00Z")
         elif partition:

@@ -36,10 +36,10 @@ def hold(
     from archiver.config import load_config
     from archiver.terminal.answer import print_answer
     from archiver.terminal.hold_screen import hold_line, placed_json, placed_lines
-    from archiver.upkeep.holds import Holds
+    from archiver.upkeep.holds import HoldKeeper
 
     with reported(as_json=as_json):
-        holds = Holds(load_config(config))
+        holds = HoldKeeper(load_config(config))
         if show:
             if release is not None or start is not None or end is not None or partition:
                 raise ConfigError("--list takes topics, and no other option but --all")

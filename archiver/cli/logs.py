@@ -34,7 +34,7 @@ def logs_to_stderr(*, as_json: bool) -> Iterator[None]:
     """Write warnings and errors to standard error while the context is open: as text, or as JSON lines."""
     handler = _StderrHandler()
     handler.setLevel(logging.WARNING)
-    handler.setFormatter(JsonLines() if as_json else TextLines(verbose=is_verbose()))
+    handler.setFormatter(JsonLogFormatter() if as_json else TextLines(verbose=is_verbose()))
     if not is_verbose():
         handler.addFilter(is_ours)
     root = logging.getLogger()
@@ -74,7 +74,7 @@ class TextLines(logging.Formatter):
         return without_secrets(f"{head}: {record.getMessage()}{reason}")
 
 
-class JsonLines(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     """Formats a record as one JSON object, in the shape of the job's events."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -14,7 +14,7 @@ from archiver.terminal.amounts import counted
 from archiver.terminal.answer import print_answer
 
 if TYPE_CHECKING:
-    from archiver.upkeep.refill.report import Mended, RefillReport
+    from archiver.upkeep.refill.report import MendedHole, RefillReport
 
 
 def refill(
@@ -94,6 +94,6 @@ def _lines(report: RefillReport) -> list[str]:
     return [f"{report.topic} in {report.table}:", *lines, changed]
 
 
-def _line(each: Mended) -> str:
+def _line(each: MendedHole) -> str:
     place = f"  partition {each.hole.partition} {each.hole.span}: {counted(each.rows, 'row')}"
     return f"{place} {str(each.fate).replace('_', ' ')}{f': {each.reason}' if each.reason else ''}"

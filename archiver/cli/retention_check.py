@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from archiver.commit.retention_consent import consent_missing, short_retention
-from archiver.setup.findings import Finding, Outcome
+from archiver.setup.findings import CheckOutcome, Finding
 from schema_mapping.errors import ContextError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
             reasons[name] = short_retention(text)
     for name, reason in sorted(reasons.items()):
         detail = consent_missing(name, reason).message
-        yield Finding(part=RETENTION, subject=f"topic {name}", outcome=Outcome.WARNING, detail=detail)
+        yield Finding(part=RETENTION, subject=f"topic {name}", outcome=CheckOutcome.WARNING, detail=detail)
     if not reasons:
         yield Finding(part=RETENTION, detail="no limit needs consent")
 

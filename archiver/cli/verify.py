@@ -102,7 +102,7 @@ def verify(
     from archiver.terminal.console import Terminal
     from archiver.terminal.output import Output
     from archiver.terminal.verify_screen import VerifyScreen
-    from archiver.upkeep.verify.choice import Choice
+    from archiver.upkeep.verify.choice import VerifyChoice
     from archiver.upkeep.verify.job import Verify
 
     with reported(as_json=as_json):
@@ -111,7 +111,7 @@ def verify(
             return
         if public_key is not None:
             raise ConfigError("--public-key goes with --check-report")
-        choice = Choice.parse(
+        choice = VerifyChoice.parse(
             start=start, end=end, partitions=tuple(partition or ()), sample=sample, seed=seed, where=where
         )
         if where is not None and (metadata is not None or without_registry):

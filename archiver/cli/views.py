@@ -11,7 +11,7 @@ from archiver.cli.error_output import reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 from archiver.errors import ConfigError
 from archiver.terminal.answer import print_answer
-from archiver.views.kinds import ByteForm, Engine, Rows
+from archiver.views.kinds import ByteForm, QueryEngine, Rows
 
 if TYPE_CHECKING:
     from archiver.views.view import View
@@ -22,7 +22,7 @@ _PLACE = "Where it is"
 
 def views(
     topic: Annotated[str, typer.Argument(help="The Kafka topic.")],
-    engine: Annotated[Engine, typer.Option("--engine", "-e", help="SQL dialect.")] = Engine.SPARK,
+    engine: Annotated[QueryEngine, typer.Option("--engine", "-e", help="SQL dialect.")] = QueryEngine.SPARK,
     latest: Annotated[
         bool, typer.Option("--latest", help="Only the last record of each key, without deleted keys.")
     ] = False,
@@ -131,7 +131,7 @@ def views(
         from archiver.archive.tables import CatalogTables
         from archiver.config import load_config
         from archiver.views.catalog_view import apply_view, check_reads_views
-        from archiver.views.choice import Choice
+        from archiver.views.choice import ColumnChoice
         from archiver.views.dialects import Place, dialect_of, statement
         from archiver.views.view import view_of
 
@@ -141,7 +141,7 @@ def views(
         table = CatalogTables(loaded).load(topic)
         path = tuple(table.name())
         place = None if namespace is None else tuple(namespace.split("."))
-        choice = Choice(
+        choice = ColumnChoice(
             wanted=tuple(columns or ()),
             excluded=tuple(exclude or ()),
             depth=depth,

@@ -12,7 +12,7 @@ from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
 from catalog.errors import CatalogUnreachable, PartitionAhead
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.commit import Committed, Moved, MovedPartition, Unresolved
+from catalog.iceberg.commit import Committed, MovedPartition, OffsetsMoved, Unresolved
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled
 from catalog.iceberg.table_catalog import TableCatalog
@@ -88,7 +88,7 @@ def commit_pending(opened: StagedTopic, registry: Registry, catalog: TableCatalo
                 pass_point(FaultPoint.AFTER_CONFIRM)
                 landed(waiting)
                 return CommitReport(is_new=True, ahead=ahead)
-            case Moved(partitions=partitions):
+            case OffsetsMoved(partitions=partitions):
                 moved |= {
                     partition.partition: partition for partition in partitions if partition.found < partition.expected
                 }

@@ -21,7 +21,7 @@ Step: TypeAlias = Literal["stage", "commit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class JobWaiting:
     """A repeating job can't begin yet, and retries. Sent once per reason. `on` is "Kafka", "Postgres" or "topics"."""
 
     on: str
@@ -133,7 +133,7 @@ class RunFinished:
 SchemaEvent: TypeAlias = SchemaRegistryDown | SchemaChanged | SchemaChangeWaiting | SchemaDoubted | TableNoted
 
 JobEvent: TypeAlias = (
-    Waiting
+    JobWaiting
     | TopicsOpened
     | SchemaEvent
     | PartitionsSeen

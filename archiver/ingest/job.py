@@ -34,12 +34,12 @@ from archiver.ingest.events import (
     Failed,
     JobEvent,
     JobObserver,
+    JobWaiting,
     RunFinished,
     SchemaChangeWaiting,
     SchemaRegistryDown,
     TableNoted,
     TopicsOpened,
-    Waiting,
 )
 from archiver.ingest.job_servers import JobServers, server_of
 from archiver.ingest.report import JobReport, PartitionReport, TopicReport
@@ -210,7 +210,7 @@ class ArchiveJob:
         reason = (on, error.message)
         if reason != self._waits_for:
             self._waits_for = reason
-            self._observer(Waiting(on=on, error=error))
+            self._observer(JobWaiting(on=on, error=error))
 
     @contextmanager
     def _connect(self) -> Iterator[JobServers]:

@@ -21,8 +21,8 @@ from archiver.records.where_syntax import (
     Condition,
     Exists,
     Header,
-    IsNull,
     Not,
+    NullTest,
     NumberField,
     NumberIs,
     parse_where,
@@ -127,7 +127,7 @@ def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers,
             return np.full(records, unknown) if isinstance(records, int) else _of_records(condition, records)
 
 
-def _of_records(condition: NumberIs | BytesAre | IsNull | Exists, records: pa.RecordBatch) -> Mask:
+def _of_records(condition: NumberIs | BytesAre | NullTest | Exists, records: pa.RecordBatch) -> Mask:
     match condition:
         case NumberIs(field, comparison, value):
             return _true(_compared(records.column(_COLUMNS[field]), comparison, value))
@@ -135,9 +135,9 @@ def _of_records(condition: NumberIs | BytesAre | IsNull | Exists, records: pa.Re
             return _of_headers(records, header, lambda values: _true(_compared(values, comparison, value)))
         case BytesAre(field, comparison, value):
             return _true(_compared(records.column(field), comparison, value))
-        case IsNull(Header() as header):
+        case NullTest(Header() as header):
             return _of_headers(records, header, lambda values: _true(values.is_null()))
-        case IsNull(field):
+        case NullTest(field):
             return _true(records.column(field).is_null())
         case Exists(header):
             return _of_headers(records, header, lambda values: np.ones(len(values), np.bool_))
@@ -204,7 +204,7 @@ def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
         case AllOf(terms) | AnyOf(terms):
             several = [_bounds(each, partition, negated=negated) for each in terms]
             return _common(several) if isinstance(condition, AllOf) != negated else _around(several)
-        case BytesAre() | IsNull() | Exists() | ColumnIs():
+        case BytesAre() | NullTest() | Exists() | ColumnIs():
             return _ALL
         case _ as never:
             assert_never(never)

@@ -50,7 +50,7 @@ class BytesAre:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class NullTest:
     """The key, value or header exists and is null."""
 
     field: BytesField | Header
@@ -96,7 +96,7 @@ class AnyOf:
     terms: tuple[Condition, ...]
 
 
-Condition: TypeAlias = NumberIs | BytesAre | IsNull | Exists | ColumnIs | Not | AllOf | AnyOf
+Condition: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs | Not | AllOf | AnyOf
 
 _TOKENS: Final = re.compile(
     r"""\s*(?:
@@ -265,7 +265,7 @@ class _Parser:
             negated = self._is("not")
             if not self._is("null"):
                 raise self._wrong("expected `null`")
-            return Not(IsNull(field)) if negated else IsNull(field)
+            return Not(NullTest(field)) if negated else NullTest(field)
         negated = self._is("not")
         found: Condition | None = None
         if self._is("in"):

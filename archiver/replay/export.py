@@ -16,7 +16,7 @@ from archiver.records.selection import Selection
 from archiver.replay.jsonl import render, render_decoded
 
 
-class Output(Protocol):
+class ByteSink(Protocol):
     @property
     def closed(self) -> bool: ...
 
@@ -76,17 +76,17 @@ def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBa
         yield batch.select(RECORDS.names)
 
 
-def write_jsonl(archive: TopicArchive, selection: Selection, stream: Output) -> int:
+def write_jsonl(archive: TopicArchive, selection: Selection, stream: ByteSink) -> int:
     """Write the selected records as JSON lines (see `jsonl`) and return how many."""
     return export_jsonl(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
-def write_arrow(archive: TopicArchive, selection: Selection, stream: Output) -> int:
+def write_arrow(archive: TopicArchive, selection: Selection, stream: ByteSink) -> int:
     """Write the selected records as an Arrow IPC stream and return how many. The metadata names the topic."""
     return export_arrow(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
-def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> int:
+def export_jsonl(export: Export, stream: ByteSink, *, decoded: bool = False) -> int:
     """Write an export as JSON lines and return how many. `decoded` shows keys and values by their schemas."""
     rows = 0
     topic = export.selected.archive.topic
@@ -96,7 +96,7 @@ def export_jsonl(export: Export, stream: Output, *, decoded: bool = False) -> in
     return rows
 
 
-def export_arrow(export: Export, stream: Output) -> int:
+def export_arrow(export: Export, stream: ByteSink) -> int:
     rows = 0
     schema = RECORDS.with_metadata({"topic": export.selected.archive.topic})
     with pa.ipc.new_stream(stream, schema) as writer:

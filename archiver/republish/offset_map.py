@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from archiver.replay.output_file import OutputFile
 from archiver.republish.offset_runs import Runs
-from archiver.republish.progress_log import Begun, Entry, Moved
+from archiver.republish.progress_log import Begun, Entry, MovedUpTo
 
 
 def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
@@ -21,7 +21,7 @@ def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
     records = 0
     held: dict[int, Runs] = {}
     for entry in entries:
-        if not isinstance(entry, Moved):
+        if not isinstance(entry, MovedUpTo):
             continue
         runs = Runs.joined([each for each in (held.pop(entry.partition, None), entry.runs) if each is not None])
         last = max(0, len(runs) - 1)  # the next entry may continue the last run
@@ -59,10 +59,10 @@ class PlacesInTarget:
             match entry:
                 case Begun():
                     self._reached[entry.partition] = entry.offset
-                case Moved():
+                case MovedUpTo():
                     self._look_up(entry)
 
-    def _look_up(self, entry: Moved) -> None:
+    def _look_up(self, entry: MovedUpTo) -> None:
         partition, runs = entry.partition, entry.runs
         for offset in self.wanted.get(partition, frozenset()):
             if (partition, offset) not in self._found:

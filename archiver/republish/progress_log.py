@@ -56,7 +56,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class MovedUpTo:
     """The selected records of a partition before `next_offset` were copied.
 
     `sequence` counts a partition's entries from 1. `runs` are this entry's records.
@@ -68,7 +68,7 @@ class Moved:
     runs: Runs
 
 
-Entry: TypeAlias = Begun | Moved
+Entry: TypeAlias = Begun | MovedUpTo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ class ProgressLog:
             match entry:
                 case Begun():
                     found[entry.partition] = PartitionProgress(begun=entry, next_offset=entry.offset, sequence=_BEGUN)
-                case Moved():
+                case MovedUpTo():
                     found[entry.partition] = PartitionProgress(
                         begun=found[entry.partition].begun, next_offset=entry.next_offset, sequence=entry.sequence
                     )
@@ -130,7 +130,7 @@ class ProgressLog:
                 entry = self._entry(key, value)
                 if entry is None:
                     continue
-                if isinstance(entry, Moved) and entry.sequence != sequences.get(entry.partition, _UNBEGUN) + 1:
+                if isinstance(entry, MovedUpTo) and entry.sequence != sequences.get(entry.partition, _UNBEGUN) + 1:
                     raise self._damaged(entry.partition)
                 sequences[entry.partition] = _sequence(entry)
                 yield entry
@@ -196,24 +196,24 @@ class ProgressLog:
         )
 
 
-def entries_of(partition: int, *, after: int, next_offset: int, runs: Runs) -> Iterator[Moved]:
+def entries_of(partition: int, *, after: int, next_offset: int, runs: Runs) -> Iterator[MovedUpTo]:
     """Yield bounded entries for these runs. `after` is the sequence of the last entry."""
     pieces = [*runs.pieces(RUNS_IN_A_RECORD)] or [runs]
     for number, piece in enumerate(pieces, start=after + 1):
         is_last = number == after + len(pieces)
         reached = next_offset if is_last else int(piece.sources[-1] + piece.counts[-1])
-        yield Moved(partition=partition, sequence=number, next_offset=reached, runs=piece)
+        yield MovedUpTo(partition=partition, sequence=number, next_offset=reached, runs=piece)
 
 
 def _sequence(entry: Entry) -> int:
-    return entry.sequence if isinstance(entry, Moved) else _BEGUN
+    return entry.sequence if isinstance(entry, MovedUpTo) else _BEGUN
 
 
 def _value(entry: Entry) -> dict[str, Any]:
     match entry:
         case Begun():
             return {"version": _VERSION, "offset": entry.offset, **asdict(entry.course)}
-        case Moved():
+        case MovedUpTo():
             return {"version": _VERSION, "next_offset": entry.next_offset, "runs": entry.runs.to_json()}
 
 
@@ -224,7 +224,7 @@ def _entry(key: Mapping[str, Any], value: Mapping[str, Any]) -> Entry:
     if sequence == _BEGUN:
         course = Course(**{name: str(value[name]) for name in Course.__dataclass_fields__})
         return Begun(partition=partition, offset=int(value["offset"]), course=course)
-    return Moved(
+    return MovedUpTo(
         partition=partition,
         sequence=sequence,
         next_offset=int(value["next_offset"]),

@@ -10,7 +10,7 @@ from schema_mapping.errors import ContextError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
+class PartitionTransfer:
     """The progress over all runs, in offsets of the source; `next_offset` is exclusive."""
 
     partition: int
@@ -50,7 +50,7 @@ class TransferReport:
     size_bytes: int
     transactions: int
     seconds: float
-    partitions: tuple[PartitionReport, ...]
+    partitions: tuple[PartitionTransfer, ...]
     groups: tuple[GroupReport, ...] = ()
     offset_map: Path | None = None
     resumed: bool = False

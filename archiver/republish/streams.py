@@ -21,7 +21,7 @@ class PieceLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StreamPiece:
     """Records to send; None if none was selected. `next_offset` is the source's after them."""
 
     records: ProducedRecords | None
@@ -32,10 +32,10 @@ class Piece:
         return 0 if self.records is None else int(self.records.records.nbytes)
 
 
-def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
+def pieces_of(selected: SelectedRecords, wanted: RowRange, limits: PieceLimits) -> Generator[StreamPiece, None, None]:
     with closing(selected.read(wanted)) as batches:
         for chosen, read_to in batches:
             for part in split_by_size(chosen, most_bytes=limits.most_bytes, most_rows=limits.most_rows):
-                yield Piece(ProducedRecords(part, limits.codec), int(offsets_of(part)[-1]) + 1)
-            yield Piece(None, read_to)
-    yield Piece(None, wanted.end_offset)
+                yield StreamPiece(ProducedRecords(part, limits.codec), int(offsets_of(part)[-1]) + 1)
+            yield StreamPiece(None, read_to)
+    yield StreamPiece(None, wanted.end_offset)

@@ -21,14 +21,14 @@ from archiver.records.matching import SelectedRecords
 from archiver.republish.progress_log import Begun, Course, PartitionProgress, ProgressLog
 from archiver.republish.rate import UNLIMITED, Pace, Rate
 from archiver.republish.report import (
-    PartitionReport,
+    PartitionTransfer,
     TransferEvent,
     TransferInterrupted,
     TransferMoved,
     TransferReport,
     TransferStarted,
 )
-from archiver.republish.streams import Piece, PieceLimits, pieces_of
+from archiver.republish.streams import PieceLimits, StreamPiece, pieces_of
 from archiver.republish.target import Target, check_same
 from archiver.republish.transaction import TransferTransaction
 from archiver.storage.segment import RowRange
@@ -202,7 +202,7 @@ class Transfer:
     def _send(self, transaction: TransferTransaction) -> None:
         with ExitStack() as stack:
             waiting = deque(self._streams(transaction.progress))
-            active: dict[int, Generator[Piece, None, None]] = {}
+            active: dict[int, Generator[StreamPiece, None, None]] = {}
             while waiting or active:
                 while waiting and len(active) < AT_ONCE:
                     partition, stream = waiting.popleft()
@@ -211,7 +211,9 @@ class Transfer:
             if not transaction.is_empty:
                 self._commit(transaction)
 
-    def _streams(self, progress: dict[int, PartitionProgress]) -> Iterator[tuple[int, Generator[Piece, None, None]]]:
+    def _streams(
+        self, progress: dict[int, PartitionProgress]
+    ) -> Iterator[tuple[int, Generator[StreamPiece, None, None]]]:
         rate = self._settings.rate
         limits = PieceLimits(
             most_bytes=min(self._target.most_batch_bytes, rate.most_bytes or self._target.most_batch_bytes),
@@ -225,7 +227,7 @@ class Transfer:
             if start < end:
                 yield partition, self._stream(RowRange(partition=partition, start_offset=start, end_offset=end), limits)
 
-    def _stream(self, whole: RowRange, limits: PieceLimits) -> Generator[Piece, None, None]:
+    def _stream(self, whole: RowRange, limits: PieceLimits) -> Generator[StreamPiece, None, None]:
         narrowed = self._selection.narrowed(whole)
         if narrowed is not None:
             try:
@@ -239,10 +241,10 @@ class Transfer:
                     transfer=self._settings.name,
                     **error.context,
                 ) from error
-        yield Piece(None, whole.end_offset)
+        yield StreamPiece(None, whole.end_offset)
 
-    def _round(self, transaction: TransferTransaction, active: dict[int, Generator[Piece, None, None]]) -> None:
-        ready: dict[int, Piece] = {}
+    def _round(self, transaction: TransferTransaction, active: dict[int, Generator[StreamPiece, None, None]]) -> None:
+        ready: dict[int, StreamPiece] = {}
         for partition, stream in list(active.items()):
             piece = next(stream, None)
             if piece is None:
@@ -291,7 +293,7 @@ class Transfer:
             transactions=self._transactions,
             seconds=time.monotonic() - self._started_at,
             partitions=tuple(
-                PartitionReport(
+                PartitionTransfer(
                     partition=each,
                     start_offset=found.begun.offset,
                     next_offset=found.next_offset,

@@ -52,16 +52,16 @@ def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool =
     for rewrite in sorted(unfinished, key=lambda each: snapshots[each.commit_id] is None):
         snapshot_id = snapshots[rewrite.commit_id]
         is_named = snapshot_id is not None
-        match Outcome.LANDED if is_named else outcome_of(rewrite, table, files, registry, journal):
-            case Outcome.LANDED:
+        match RewriteOutcome.LANDED if is_named else outcome_of(rewrite, table, files, registry, journal):
+            case RewriteOutcome.LANDED:
                 journal.keep_rewrite(rewrite)
                 trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
                 registry.rewrites.finish(topic, rewrite)
-            case Outcome.DISPLACED:
+            case RewriteOutcome.DISPLACED:
                 registry.rewrites.abandon(topic, rewrite)
-            case Outcome.OPEN if rewrite.commit_id in over:
+            case RewriteOutcome.OPEN if rewrite.commit_id in over:
                 registry.rewrites.abandon(topic, rewrite)
-            case Outcome.OPEN:
+            case RewriteOutcome.OPEN:
                 undecided.append(rewrite)
     return tuple(undecided)
 
@@ -107,7 +107,7 @@ def _sequence(table: ArchiveTable) -> int:
     return 0 if snapshot is None else snapshot.sequence_number or 0
 
 
-class Outcome(Enum):
+class RewriteOutcome(Enum):
     """Landed, never will, or may still land."""
 
     LANDED = auto()
@@ -117,32 +117,36 @@ class Outcome(Enum):
 
 def outcome_of(
     rewrite: Rewrite, table: ArchiveTable, files: Container[str], registry: Registry, journal: TableJournal
-) -> Outcome:
+) -> RewriteOutcome:
     """Judge a rewrite whose commit the table doesn't name. `files` are its files in the table.
 
     Record the named ones first. Raises RegistryError and StorageError.
     """
     if any(path in files for path in rewrite.new_paths):
-        return Outcome.LANDED
+        return RewriteOutcome.LANDED
     if not rewrite.groups:
         return _of_a_note(rewrite, table, registry)
     if all(path in files for path in rewrite.old_paths):
-        return Outcome.OPEN
+        return RewriteOutcome.OPEN
     if any(path in files for path in rewrite.old_paths):
-        return Outcome.DISPLACED
+        return RewriteOutcome.DISPLACED
     may_be_its_own = _has_moved(table, rewrite, registry) or _landed_long_ago(table, rewrite)
-    return Outcome.LANDED if may_be_its_own and not _is_done_by_another(rewrite, journal) else Outcome.DISPLACED
+    return (
+        RewriteOutcome.LANDED
+        if may_be_its_own and not _is_done_by_another(rewrite, journal)
+        else RewriteOutcome.DISPLACED
+    )
 
 
-def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> Outcome:
+def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> RewriteOutcome:
     if rewrite.erased:  # the table doesn't show them
         known = registry.erasures.offsets(table.topic)
         is_left = any(uncovered([(start, end)], known.get(partition, ())) for partition, start, end in rewrite.erased)
-        return Outcome.OPEN if is_left else Outcome.DISPLACED
+        return RewriteOutcome.OPEN if is_left else RewriteOutcome.DISPLACED
     if not rewrite.is_moved_in(table.first_offsets):
-        return Outcome.OPEN
+        return RewriteOutcome.OPEN
     recorded = registry.retention.first_offsets(table.topic)
-    return Outcome.DISPLACED if rewrite.is_moved_in(recorded) else Outcome.LANDED
+    return RewriteOutcome.DISPLACED if rewrite.is_moved_in(recorded) else RewriteOutcome.LANDED
 
 
 def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:

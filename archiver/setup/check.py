@@ -8,7 +8,7 @@ from typing import Final
 from archiver.config import Config
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.setup.engine_checks import ENGINES, look_at_engines
-from archiver.setup.findings import Check, Finding, Outcome, failure
+from archiver.setup.findings import Check, CheckOutcome, Finding, failure
 from archiver.setup.machine_checks import look_at_java, look_at_signing_key, look_at_spark, look_at_spool
 from archiver.setup.name_checks import NAMES, look_at_names
 from archiver.setup.server_checks import look_at_kafka, look_at_postgres, look_at_schema_registry
@@ -54,11 +54,11 @@ def _look_at_topics(config: Config) -> Iterator[Finding]:
             yield failure(CONFIGURATION, error, f"topic {name}")
     if not sections:
         detail = "it loads, and has no [topics.NAME] section: there is nothing to archive"
-        yield Finding(part=CONFIGURATION, outcome=Outcome.WARNING, detail=detail)
+        yield Finding(part=CONFIGURATION, outcome=CheckOutcome.WARNING, detail=detail)
     elif not failed:
         noun = "section of a topic" if len(sections) == 1 else "sections of topics"
         yield Finding(part=CONFIGURATION, detail=f"it loads, with {len(sections):,} {noun}")
 
 
 def _not_started() -> Iterator[Finding]:
-    yield Finding(part=SPARK, outcome=Outcome.SKIPPED, detail="not started, as asked")
+    yield Finding(part=SPARK, outcome=CheckOutcome.SKIPPED, detail="not started, as asked")

@@ -13,7 +13,7 @@ from archiver.errors import CheckFailed
 from schema_mapping.errors import ContextError
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     OK = "ok"
     WARNING = "warning"
     FAILED = "failed"
@@ -26,18 +26,18 @@ class Finding:
 
     part: str
     subject: str = ""
-    outcome: Outcome = Outcome.OK
+    outcome: CheckOutcome = CheckOutcome.OK
     detail: str = ""
     error: ContextError | None = None
     seconds: float = 0.0
 
     @property
     def failed(self) -> bool:
-        return self.outcome is Outcome.FAILED
+        return self.outcome is CheckOutcome.FAILED
 
 
 def failure(part: str, error: ContextError, subject: str = "") -> Finding:
-    return Finding(part=part, subject=subject, outcome=Outcome.FAILED, error=error)
+    return Finding(part=part, subject=subject, outcome=CheckOutcome.FAILED, error=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from archiver.audit.signing import SigningKey
 from archiver.config.model import ArchiveSection, AuditSection
 from archiver.engine.java import found_java
-from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.storage.spool import check_spool
 
 _GIBIBYTE = 1 << 30
@@ -36,7 +36,7 @@ def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
         yield Finding(part="Spool", detail=where)
     else:
         detail = f"{where}. Give it room, or set a smaller spool_size in [archive]"
-        yield Finding(part="Spool", outcome=Outcome.WARNING, detail=detail)
+        yield Finding(part="Spool", outcome=CheckOutcome.WARNING, detail=detail)
 
 
 def look_at_signing_key(section: AuditSection) -> Iterator[Finding]:
@@ -47,7 +47,7 @@ def look_at_signing_key(section: AuditSection) -> Iterator[Finding]:
 
 def look_at_java(options: Mapping[str, str]) -> Iterator[Finding]:
     if "remote" in options:
-        yield Finding(part="Java", outcome=Outcome.SKIPPED, detail="Spark Connect needs none here")
+        yield Finding(part="Java", outcome=CheckOutcome.SKIPPED, detail="Spark Connect needs none here")
         return
     java, version = found_java(os.environ)
     yield Finding(part="Java", detail=f"Java {version}, {java}")

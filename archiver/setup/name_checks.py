@@ -9,7 +9,7 @@ from typing import Final
 from archiver.config import Config, TopicConfig
 from archiver.config.topics import is_pattern
 from archiver.kafka import BrokerClient
-from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.topics.opening import not_made
 from archiver.topics.shared_tables import refuse_shared
 from catalog.errors import CatalogRefused, TableTaken
@@ -75,7 +75,7 @@ def _tried(
             yield failure(NAMES, error, f"topic {topic.name}")
     if not proposes:
         detail = "names can't be tried: the catalog has no staged creation, so it would make the tables"
-        yield Finding(part=NAMES, subject=f"namespace {namespace}", outcome=Outcome.SKIPPED, detail=detail)
+        yield Finding(part=NAMES, subject=f"namespace {namespace}", outcome=CheckOutcome.SKIPPED, detail=detail)
     elif not refused:
         tried = len(topics[:MOST_NAMES])
         noun = "name" if tried == 1 else "names"

@@ -7,7 +7,7 @@ from typing import Final
 
 from archiver.config import Config
 from archiver.errors import StorageError
-from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.topics.hidden_rows import hidden_rows
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.partitioning import PartitionTerm
@@ -31,7 +31,9 @@ def look_at_partitions(config: Config) -> Iterator[Finding]:
                     continue
                 for detail in hidden_rows(table):
                     count += 1
-                    yield Finding(part=PARTITIONS, subject=f"topic {row.topic}", outcome=Outcome.WARNING, detail=detail)
+                    yield Finding(
+                        part=PARTITIONS, subject=f"topic {row.topic}", outcome=CheckOutcome.WARNING, detail=detail
+                    )
     except StorageError as error:
         yield failure(PARTITIONS, error)
         return

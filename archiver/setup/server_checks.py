@@ -20,7 +20,7 @@ from archiver.schemas import FORMATS
 from archiver.schemas.registry.http import RegistryHttp
 from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.schemas.topic_schemas import TopicSchemas, schema_registry_name
-from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.topics.continuity import UNPROVEN_EPOCHS
 from catalog.registry.postgres import Postgres
 from schema_mapping.errors import ContextError
@@ -51,7 +51,7 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
                 yield Finding(
                     part=KAFKA,
                     subject=f"pattern {section}",
-                    outcome=Outcome.WARNING,
+                    outcome=CheckOutcome.WARNING,
                     detail=f"no topic matches yet, or this principal may not DESCRIBE it{internal_hint(section)}",
                 )
         yield from _requests(brokers)
@@ -66,7 +66,7 @@ def _requests(brokers: BrokerClient) -> Iterator[Finding]:
     for key, (name, consequence) in _OPTIONAL.items():
         if key not in present:
             yield Finding(
-                part=KAFKA, subject=name, outcome=Outcome.WARNING, detail=f"the brokers lack it: {consequence}"
+                part=KAFKA, subject=name, outcome=CheckOutcome.WARNING, detail=f"the brokers lack it: {consequence}"
             )
 
 
@@ -91,7 +91,7 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
     detail = f"described and read: {_count(len(described.partitions), 'partition')}, {_count(offsets, 'offset')}"
     yield Finding(part=KAFKA, subject=subject, detail=detail)
     if is_useless:
-        yield Finding(part=KAFKA, subject=subject, outcome=Outcome.WARNING, detail=UNPROVEN_EPOCHS % topic.name)
+        yield Finding(part=KAFKA, subject=subject, outcome=CheckOutcome.WARNING, detail=UNPROVEN_EPOCHS % topic.name)
 
 
 def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
@@ -122,7 +122,7 @@ def look_at_schema_registry(config: Config) -> Iterator[Finding]:
     """Check that the schema registry has the topics' schemas. Raises SchemaRegistryError if it is unusable."""
     section = config.schema_registry
     if section is None:
-        yield Finding(part=SCHEMA_REGISTRY, outcome=Outcome.SKIPPED, detail="none is configured")
+        yield Finding(part=SCHEMA_REGISTRY, outcome=CheckOutcome.SKIPPED, detail="none is configured")
         return
     settings = schema_registry_settings(section)
     kinds = RegistryHttp(settings).get_list("/schemas/types") or ()

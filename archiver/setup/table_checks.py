@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from archiver.config import Config
 from archiver.errors import CheckFailed
-from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from catalog.iceberg.deletion_gate import OwnFolder
@@ -80,7 +80,7 @@ def _dropped(scratch: ScratchTable) -> ContextError | None:
 def look_at_journal(config: Config) -> Iterator[Finding]:
     journal = Journal.of(config)
     if journal.root is None:
-        yield Finding(part=STORE, subject="journal", outcome=Outcome.SKIPPED, detail="none is configured")
+        yield Finding(part=STORE, subject="journal", outcome=CheckOutcome.SKIPPED, detail="none is configured")
         return
     yield _stored(
         journal.objects, f"{journal.root}/check-{new_id()}", f"journal, {journal.root}", OwnFolder(journal.root)

@@ -13,7 +13,7 @@ from archiver.errors import BadSchema
 from archiver.kafka import BrokerClient
 from archiver.schemas import EnvelopeReader, decode_values
 from archiver.schemas.topic_schemas import TopicSchemas
-from archiver.setup.findings import Finding, Outcome, failure
+from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.setup.read_schemas import read_schemas
 from archiver.setup.samples import RecentRecords, recent_records
 from schema_mapping import names
@@ -58,7 +58,7 @@ def look_at_values(config: Config) -> Iterator[Finding]:
         with BrokerClient(config.kafka) as brokers:
             yield from _of_topics(config, brokers)
     except ContextError:
-        yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail="Kafka doesn't answer")
+        yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="Kafka doesn't answer")
 
 
 def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
@@ -66,7 +66,7 @@ def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
     topics = config.select(tuple(existing), may_be_none=True) if config.sections else ()
     typed = [topic for topic in topics if topic.name in existing and (topic.key.has_schema or topic.value.has_schema)]
     if not typed:
-        yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail="no topic has a schema")
+        yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no topic has a schema")
     failed: dict[str, ContextError] = {}
     for topic, schemas, assigned in read_schemas(config, typed[:MOST_TOPICS], failed):
         yield from _of_topic(brokers, topic, schemas, assigned.row)
@@ -75,7 +75,7 @@ def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
             yield failure(VALUES, error, f"topic {name}")
     if len(typed) > MOST_TOPICS:
         detail = f"not sampled: {len(typed) - MOST_TOPICS:,} more topics"
-        yield Finding(part=VALUES, outcome=Outcome.SKIPPED, detail=detail)
+        yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail=detail)
 
 
 def _of_topic(brokers: BrokerClient, topic: TopicConfig, schemas: TopicSchemas, row: RowMapping) -> Iterator[Finding]:
@@ -113,7 +113,7 @@ def decoded(
         return Finding(part=VALUES, subject=subject, detail=f"all of {total} sampled {part}s decode")
     reasons = "; ".join(_reason(code, kind, envelope) for code, kind in raw.items())
     detail = f"{kept} of {total} sampled {part}s would stay raw: {reasons}"
-    return Finding(part=VALUES, subject=subject, outcome=Outcome.WARNING, detail=detail)
+    return Finding(part=VALUES, subject=subject, outcome=CheckOutcome.WARNING, detail=detail)
 
 
 def _count(raw: dict[str, RawValues], recent: RecentRecords, values: pa.Array, rows: pa.StructArray) -> None:

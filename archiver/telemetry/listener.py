@@ -33,11 +33,11 @@ _REQUEST_BYTES: Final = 16 << 10
 _END: Final = b"\r\n\r\n"
 
 
-class Health(Protocol):
+class HealthSource(Protocol):
     def report(self) -> Report: ...
 
 
-class Instruments(Protocol):
+class MetricsSource(Protocol):
     def text(self) -> bytes: ...
 
 
@@ -49,8 +49,8 @@ class Listener:
         host: str,
         port: int,
         *,
-        instruments: Instruments,
-        health: Health,
+        instruments: MetricsSource,
+        health: HealthSource,
         request_seconds: float = REQUEST_SECONDS,
         key: str = "metrics.listen",
     ) -> None:
@@ -85,7 +85,7 @@ class _Server(HTTPServer):
     request_queue_size = 32
 
     def __init__(
-        self, address: tuple[str, int], instruments: Instruments, health: Health, request_seconds: float
+        self, address: tuple[str, int], instruments: MetricsSource, health: HealthSource, request_seconds: float
     ) -> None:
         self.instruments = instruments
         self.health = health

@@ -11,6 +11,7 @@ from archiver.errors import ConsentMissing, TaskInterrupted
 from archiver.ingest.events import (
     Failed,
     JobEvent,
+    JobWaiting,
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
@@ -23,7 +24,6 @@ from archiver.ingest.events import (
     TableNoted,
     TaskFinished,
     TopicsOpened,
-    Waiting,
     WavePlanned,
 )
 from archiver.ingest.report import JobReport
@@ -46,7 +46,7 @@ class Metering:
     def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
         self._health.progressed()
         match event:
-            case Waiting():
+            case JobWaiting():
                 self._health.ended((f"Waiting for {event.on}: {event.error}",))
             case TopicsOpened():
                 self._health.began()

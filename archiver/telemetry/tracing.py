@@ -20,6 +20,7 @@ from opentelemetry.trace import Span, Status, StatusCode, Tracer, set_span_in_co
 from archiver.ingest.events import (
     Failed,
     JobEvent,
+    JobWaiting,
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
@@ -31,7 +32,6 @@ from archiver.ingest.events import (
     TableNoted,
     TaskFinished,
     TopicsOpened,
-    Waiting,
     WavePlanned,
 )
 from schema_mapping.errors import ContextError
@@ -78,7 +78,7 @@ class Spans:
             case RunFinished():
                 self._end_wave()
             case (
-                Waiting()
+                JobWaiting()
                 | TopicsOpened()
                 | SchemaRegistryDown()
                 | SchemaChanged()

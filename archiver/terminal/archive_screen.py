@@ -12,6 +12,7 @@ from rich.text import Text
 from archiver.ingest.events import (
     Failed,
     JobEvent,
+    JobWaiting,
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
@@ -24,7 +25,6 @@ from archiver.ingest.events import (
     TableNoted,
     TaskFinished,
     TopicsOpened,
-    Waiting,
     WavePlanned,
 )
 from archiver.ingest.plan.ranges import PlannedRange
@@ -70,7 +70,7 @@ class ArchiveScreen(Bars):
     @staticmethod
     def lines(event: JobEvent) -> Iterator[Line]:  # noqa: C901 - one case for each kind of event
         match event:
-            case Waiting():
+            case JobWaiting():
                 yield "waiting", {"on": event.on, "error": error_json(event.error)}
             case TopicsOpened():
                 yield "topics_opened", {"tables": dict(event.tables)}
@@ -99,7 +99,7 @@ class ArchiveScreen(Bars):
 
     def __call__(self, event: JobEvent) -> None:  # noqa: C901 - one case for each kind of event
         match event:
-            case Waiting():
+            case JobWaiting():
                 self._say_waiting(event)
             case TopicsOpened():
                 self._say_opened(event)
@@ -122,7 +122,7 @@ class ArchiveScreen(Bars):
             case _ as never:
                 assert_never(never)
 
-    def _say_waiting(self, event: Waiting) -> None:
+    def _say_waiting(self, event: JobWaiting) -> None:
         text = Text.assemble((f"Waiting for {event.on}", "yellow"), f": {event.error.message}")
         self.console.print(text)
 

@@ -31,7 +31,7 @@ class Bars:
 
     def __init__(self, console: TextConsole, *, unit: str) -> None:
         self.console = console
-        self._progress = _Lines(console, unit)
+        self._progress = _WrappedTask(console, unit)
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
@@ -69,7 +69,7 @@ class Bars:
         self.console.print(Text.assemble((where, "bold red"), ": ", error_text(error)))
 
 
-class _Lines(Progress):
+class _WrappedTask(Progress):
     """Shows a task on as many lines as the terminal's width needs."""
 
     def __init__(self, console: TextConsole, unit: str) -> None:

@@ -9,14 +9,14 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from archiver.setup.findings import Finding, Outcome
+from archiver.setup.findings import CheckOutcome, Finding
 from archiver.terminal.json_lines import error_json
 
 _MARKS = {
-    Outcome.OK: ("ok", "green"),
-    Outcome.WARNING: ("warn", "yellow"),
-    Outcome.FAILED: ("FAILED", "bold red"),
-    Outcome.SKIPPED: ("-", "dim"),
+    CheckOutcome.OK: ("ok", "green"),
+    CheckOutcome.WARNING: ("warn", "yellow"),
+    CheckOutcome.FAILED: ("FAILED", "bold red"),
+    CheckOutcome.SKIPPED: ("-", "dim"),
 }
 
 
@@ -43,7 +43,7 @@ def _said(found: Finding) -> Text:
 
 def verdict(found: Sequence[Finding]) -> Group:
     failed = [each for each in found if each.failed]
-    warned = sum(each.outcome is Outcome.WARNING for each in found)
+    warned = sum(each.outcome is CheckOutcome.WARNING for each in found)
     warnings = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
     if not failed:
         return Group(Text(f"\nAll is well{warnings}.", style="bold green"))

@@ -16,9 +16,9 @@ from archiver.terminal.listing import Column, Listing
 from archiver.upkeep.reprocess.report import (
     FileFailed,
     FileReprocessed,
-    FilesPlanned,
     ReprocessEvent,
     ReprocessFinished,
+    ReprocessPlanned,
     ReprocessReport,
 )
 
@@ -53,7 +53,7 @@ class ReprocessScreen(Bars):
 
     def __call__(self, event: ReprocessEvent) -> None:
         match event:
-            case FilesPlanned():
+            case ReprocessPlanned():
                 self.show("Reprocessing", done=0, total=event.files)
             case FileReprocessed():
                 self.advance()

@@ -16,14 +16,14 @@ from archiver.terminal.listing import NOTHING, Column, Listing
 from archiver.upkeep.verify.document import topic_json
 from archiver.upkeep.verify.report import (
     FaultFound,
-    FilesPlanned,
     FilesVerified,
     KafkaCompared,
     TopicFailed,
-    TopicReport,
     TopicVerified,
+    VerifiedTopic,
     VerifyEvent,
     VerifyFinished,
+    VerifyPlanned,
 )
 from schema_mapping.errors import ContextError
 
@@ -42,7 +42,7 @@ class VerifyScreen(Bars):
     @staticmethod
     def lines(event: VerifyEvent) -> Iterator[Line]:
         match event:
-            case FilesPlanned():
+            case VerifyPlanned():
                 values = {"files": event.files, "size_bytes": event.size_bytes, "resumed": event.resumed}
                 yield "planned", {"topic": event.topic, **values}
             case FaultFound():
@@ -69,7 +69,7 @@ class VerifyScreen(Bars):
 
     def __call__(self, event: VerifyEvent) -> None:
         match event:
-            case FilesPlanned():
+            case VerifyPlanned():
                 self.clear()
                 title = f"{event.topic}: reading {size(event.size_bytes)}"
                 self.show(title, total=event.files + event.resumed, done=event.resumed)
@@ -103,7 +103,7 @@ class VerifyScreen(Bars):
         self.console.print(Text.assemble(where, f": {fault.kind}: {fault.message}"), soft_wrap=True)
 
 
-def print_topic(console: TextConsole, topic: TopicReport) -> None:
+def print_topic(console: TextConsole, topic: VerifiedTopic) -> None:
     if (more := len(topic.faults) - SHOWN) > 0:
         console.print(f"and {counted(more, 'more fault')}; --report and --json have them all", style="dim")
     state = "is as it was archived" if topic.succeeded else f"has {counted(len(topic.faults), 'fault')}"

@@ -9,7 +9,7 @@ from typing import Any
 from catalog.iceberg import owner_settings
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.deletion_gate import GC_ENABLED, is_shared
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 
@@ -29,7 +29,7 @@ def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable
 
 
 def owner_remarks(table: ArchiveTable | None, snapshot_retention: float) -> tuple[str, ...]:
-    return () if table is None else owner_settings.owner_remarks(table, Retention(seconds=snapshot_retention))
+    return () if table is None else owner_settings.owner_remarks(table, SnapshotRetention(seconds=snapshot_retention))
 
 
 def _opened(erasure_id: str, value: Mapping[str, Any], table: ArchiveTable | None) -> OpenErasure:

@@ -46,7 +46,7 @@ class TopicHolds:
     holds: tuple[Hold, ...]
 
 
-class Holds:
+class HoldKeeper:
     def __init__(self, config: Config) -> None:
         self._config = config
 

@@ -12,11 +12,11 @@ from pyiceberg.types import NestedField
 from archiver.errors import ConfigError
 from archiver.views.columns import Path
 from archiver.views.dialects import dialect_of, query
-from archiver.views.kinds import Engine
+from archiver.views.kinds import QueryEngine
 from archiver.views.view import View
 from catalog.iceberg.views import Put, ViewCatalog, ViewDefinition
 
-READERS: Final = (Engine.SPARK, Engine.TRINO)
+READERS: Final = (QueryEngine.SPARK, QueryEngine.TRINO)
 """The engines that read views of Iceberg catalogs."""
 
 
@@ -27,14 +27,14 @@ class Applied:
     put: Put
 
 
-def check_reads_views(engine: Engine) -> None:
+def check_reads_views(engine: QueryEngine) -> None:
     """Raise ConfigError if the engine reads no views of Iceberg catalogs."""
     if engine in READERS:
         return
     hints = {
-        Engine.DUCKDB: "run the printed statement in your database, or call archiver.views.duckdb.register in Python",
-        Engine.CLICKHOUSE: "run the printed statement in a database of ClickHouse's own",
-        Engine.ATHENA: "run the printed statement in Athena",
+        QueryEngine.DUCKDB: "run the printed statement in your database, or call archiver.views.duckdb.register in Python",
+        QueryEngine.CLICKHOUSE: "run the printed statement in a database of ClickHouse's own",
+        QueryEngine.ATHENA: "run the printed statement in Athena",
     }
     raise ConfigError(f"--apply: {engine} reads no views of Iceberg catalogs: {hints[engine]}", engine=str(engine))
 
@@ -58,7 +58,7 @@ def apply_view(
         place = namespace or table[:-1]
         identifier = (*place, name or make({}).default_name)
         view = make(views.column_names(identifier, topic=topic))
-        definition = _definition(view, topic, trino_catalog or dialect_of(Engine.TRINO).default_catalog)
+        definition = _definition(view, topic, trino_catalog or dialect_of(QueryEngine.TRINO).default_catalog)
         return Applied(name=identifier, view=view, put=views.put(identifier, definition))
 
 
@@ -73,8 +73,8 @@ def _definition(view: View, topic: str, trino_catalog: str) -> ViewDefinition:
             )
         ),
         sql={
-            Engine.SPARK: query(view, spark, spark.quoted(view.table[-1])),
-            Engine.TRINO: query(view, trino, trino.table(trino_catalog, view.table)),
+            QueryEngine.SPARK: query(view, spark, spark.quoted(view.table[-1])),
+            QueryEngine.TRINO: query(view, trino, trino.table(trino_catalog, view.table)),
         },
         tables_in=view.table[:-1],
         column_names=view.names,

@@ -24,7 +24,7 @@ from pyiceberg.types import (
 
 from archiver.errors import ConfigError
 from archiver.views.column_names import TOMBSTONE, column_names
-from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, MergedColumn, ViewColumn
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, MergedColumn, StructIsNull, ViewColumn
 from archiver.views.kinds import ByteForm
 from archiver.views.leaves import Leaf, leaves
 from schema_mapping import names
@@ -39,7 +39,7 @@ from schema_mapping.superseded import Superseded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ColumnChoice:
     """The columns of a view.
 
     `wanted` and `excluded` are name patterns with `*` and `?`, ignoring case. Without `wanted`: all plain columns, and
@@ -143,7 +143,7 @@ def tombstone_column(schema: Schema) -> ViewColumn:
     return ViewColumn(
         name=TOMBSTONE,
         field_id=None,
-        source=IsNull((names.VAL,), scalars, collections),
+        source=StructIsNull((names.VAL,), scalars, collections),
         type=BooleanType(),
         doc="whether the record's value is null",
     )
@@ -172,7 +172,7 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
     return tuple(columns)
 
 
-def choose(columns: Sequence[ViewColumn], choice: Choice, plain: frozenset[int]) -> tuple[ViewColumn, ...]:
+def choose(columns: Sequence[ViewColumn], choice: ColumnChoice, plain: frozenset[int]) -> tuple[ViewColumn, ...]:
     """Return the chosen columns. Raises ConfigError for a pattern without matches, and if none is left."""
     if choice.wanted:
         chosen = _matching(columns, choice.wanted, "--columns")

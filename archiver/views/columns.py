@@ -38,7 +38,7 @@ class Instant:
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class StructIsNull:
     """`scalars` and `collections` are the contents, for engines without null structs."""
 
     path: Path
@@ -53,7 +53,7 @@ class MergedColumn:
     type: IcebergType
 
 
-Source: TypeAlias = Field | Instant | Bytes | HeaderMap | IsNull | MergedColumn
+Source: TypeAlias = Field | Instant | Bytes | HeaderMap | StructIsNull | MergedColumn
 """What a view's column is made of."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Engine(StrEnum):
+class QueryEngine(StrEnum):
     """An engine for which views are written."""
 
     SPARK = "spark"

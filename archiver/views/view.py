@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 
 from archiver.errors import ConfigError
-from archiver.views.choice import Choice, NamedLeaves, choose, every_column, tombstone_column
+from archiver.views.choice import ColumnChoice, NamedLeaves, choose, every_column, tombstone_column
 from archiver.views.column_names import HEADERS, KAFKA, KEY, KEY_ERROR, TOMBSTONE, VALUE, VALUE_ERROR
 from archiver.views.columns import Path, ViewColumn
 from archiver.views.kinds import Rows
@@ -51,7 +51,7 @@ def view_of(
     metadata: TableMetadata,
     *,
     rows: Rows = Rows.FLAT,
-    choice: Choice | None = None,
+    choice: ColumnChoice | None = None,
     given: Mapping[int, str] | None = None,
     by_present_names: bool = False,
     merge_changed: bool = False,
@@ -62,7 +62,7 @@ def view_of(
     column if old values can be cast to the new type. `by_present_names` uses the table's current names. Raises
     ConfigError if the choice leaves no column, or for ERRORS if nothing is decoded.
     """
-    choice = choice or Choice()
+    choice = choice or ColumnChoice()
     schema = metadata.schema()
     history = () if by_present_names else schema_history(metadata)
     found = NamedLeaves.of(

@@ -44,7 +44,7 @@ class MovedPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class OffsetsMoved:
     """Nothing was committed: offsets moved. Settle the ranges, then plan again."""
 
     partitions: tuple[MovedPartition, ...]
@@ -71,7 +71,7 @@ class LandedCommit:
     is_found: bool
 
 
-CommitOutcome: TypeAlias = Committed | Moved | Unresolved
+CommitOutcome: TypeAlias = Committed | OffsetsMoved | Unresolved
 Obstacle = TypeVar("Obstacle")
 
 
@@ -122,10 +122,10 @@ def commit(
     if not wanted:
         raise ValueError("a commit needs at least one range")
 
-    def moved(table: ArchiveTable) -> Moved | None:
+    def moved(table: ArchiveTable) -> OffsetsMoved | None:
         check_lineage(table)
         partitions = _moved(table, wanted)
-        return Moved(partitions=partitions) if partitions else None
+        return OffsetsMoved(partitions=partitions) if partitions else None
 
     def attempt(table: ArchiveTable) -> Attempt:
         return prepare(table, in_order(ranges), change=change, commit_id=commit_id)

@@ -28,7 +28,7 @@ SNAPSHOT_BYTES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class SnapshotRetention:
     """Keep the newest `keep` snapshots and those younger than `seconds`.
 
     At most `most_bytes` of metadata, but at least `least` snapshots. A commit over 10,000 partitions takes 300 KB.
@@ -42,7 +42,7 @@ class Retention:
     """A commit is spent only on this many expirable snapshots, or on a quarter of `most_bytes` of them."""
 
 
-def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> tuple[Snapshot, ...]:
+def expirable(metadata: TableMetadata, retention: SnapshotRetention, *, now_ms: int) -> tuple[Snapshot, ...]:
     needed = _needed(metadata) | OwnerRetention.of(metadata).kept(metadata, now_ms=now_ms)
     oldest_ms = now_ms - int(retention.seconds * 1_000)
     taken = 0
@@ -60,7 +60,7 @@ def expirable(metadata: TableMetadata, retention: Retention, *, now_ms: int) -> 
     return tuple(reversed(going))
 
 
-def is_worth_a_commit(going: Sequence[Snapshot], retention: Retention) -> bool:
+def is_worth_a_commit(going: Sequence[Snapshot], retention: SnapshotRetention) -> bool:
     return len(going) >= retention.batch or sum(map(_size, going)) >= retention.most_bytes // 4
 
 

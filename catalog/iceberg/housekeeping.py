@@ -15,7 +15,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.deletion_gate import TableObjects, delete_all, is_shared, refuse_shared
-from catalog.iceberg.expiry import Retention, expirable, is_one_line, is_worth_a_commit, removal
+from catalog.iceberg.expiry import SnapshotRetention, expirable, is_one_line, is_worth_a_commit, removal
 from catalog.iceberg.manifest_lists import manifests_of
 from catalog.iceberg.rest import FAILURES
 
@@ -23,7 +23,7 @@ Load = Callable[[], ArchiveTable]
 Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, ...]], TableMetadata]
 
 
-def housekeep(known: ArchiveTable, retention: Retention, *, load: Load, send: Send) -> int:
+def housekeep(known: ArchiveTable, retention: SnapshotRetention, *, load: Load, send: Send) -> int:
     """Expire snapshots if `known` has too many; return their number."""
     if is_shared(known.properties) or not is_worth_a_commit(
         expirable(known.iceberg.metadata, retention, now_ms=_now_ms()), retention

@@ -14,7 +14,7 @@ from catalog.iceberg.properties import DELETE_OLD_METADATA
 
 if TYPE_CHECKING:
     from catalog.iceberg.archive_table import ArchiveTable
-    from catalog.iceberg.expiry import Retention
+    from catalog.iceberg.expiry import SnapshotRetention
 
 OBJECT_STORAGE: Final = "write.object-storage.enabled"
 _FORMER_PATHS: Final = ("write.folder-storage.path", "write.object-storage.path")
@@ -25,11 +25,11 @@ _SAID: Final[set[str]] = set()
 """What this process has logged."""
 
 
-def owner_remarks(table: ArchiveTable, retention: Retention) -> tuple[str, ...]:
+def owner_remarks(table: ArchiveTable, retention: SnapshotRetention) -> tuple[str, ...]:
     return (*_of_files(table.properties), *_of_snapshots(table, retention), *_of_paths(table))
 
 
-def warn_once(table: ArchiveTable, retention: Retention) -> None:
+def warn_once(table: ArchiveTable, retention: SnapshotRetention) -> None:
     for remark in owner_remarks(table, retention):
         if (said := f"{table.topic.table}: {remark}") not in _SAID:
             _SAID.add(said)
@@ -51,7 +51,7 @@ def _of_files(properties: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _of_snapshots(table: ArchiveTable, retention: Retention) -> Iterator[str]:
+def _of_snapshots(table: ArchiveTable, retention: SnapshotRetention) -> Iterator[str]:
     owner = OwnerRetention.of(table.iceberg.metadata)
     for key, value in owner.unreadable.items():
         yield f"`{key}` is {value!r}, which is no number: no snapshot expires until it is one"

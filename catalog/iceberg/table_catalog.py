@@ -29,7 +29,7 @@ from catalog.iceberg.commit import Backoff, CommitOutcome
 from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.creation import NewTable
 from catalog.iceberg.deletion_gate import TableObjects, delete_all
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
@@ -239,7 +239,7 @@ class TableCatalog:
                 backoff=self._backoff,
             )
 
-    def housekeep(self, known: ArchiveTable, retention: Retention) -> int:
+    def housekeep(self, known: ArchiveTable, retention: SnapshotRetention) -> int:
         """Expire the archiver's snapshots that are too old or too many, if worth a commit; return their number.
 
         `known` was loaded recently. Failures are logged. Conflicting owner settings are logged once.

@@ -3,7 +3,7 @@
 `Registry` is the entry point. All SQL is here, one module per concern.
 """
 
-from catalog.registry.group_coordinators import Claimed, GroupClaim, OffsetBudget
+from catalog.registry.group_coordinators import ClaimOutcome, GroupClaim, OffsetBudget
 from catalog.registry.group_offsets import GroupOffset
 from catalog.registry.parts import Part, in_transaction
 from catalog.registry.registry import KnownFiles, MissingObjects, Registry, RegistryReader
@@ -11,7 +11,7 @@ from catalog.registry.serve_nodes import ServeNode, ServeView
 from catalog.registry.served_users import EveryUser, ScramKeys
 
 __all__ = [
-    "Claimed",
+    "ClaimOutcome",
     "EveryUser",
     "GroupClaim",
     "GroupOffset",

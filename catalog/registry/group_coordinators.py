@@ -38,7 +38,7 @@ class KeptOffsets:
     bytes: int
 
 
-class Claimed(Enum):
+class ClaimOutcome(Enum):
     """The result of a claim."""
 
     TAKEN = "the node coordinates the group"
@@ -46,7 +46,7 @@ class Claimed(Enum):
     UNUSED = "there is nothing to coordinate: no claim and no offsets"
 
 
-def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: bool = True) -> Claimed:
+def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: bool = True) -> ClaimOutcome:
     """Take a group over. Earlier commits are stored or refused when this returns.
 
     Without `makes`, unknown groups aren't begun.
@@ -73,7 +73,7 @@ def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: b
         found = connection.execute(
             "SELECT 1 FROM group_coordinators WHERE cluster_id = %(cluster)s AND group_id = %(group)s", values
         ).fetchone()
-        return Claimed.UNUSED if found is None and not makes else Claimed.REFUSED
+        return ClaimOutcome.UNUSED if found is None and not makes else ClaimOutcome.REFUSED
     connection.execute(
         "WITH unowned AS (DELETE FROM group_offsets WHERE cluster_id = '' AND group_id = %(group)s"
         " RETURNING topic, partition, topic_id, next_offset, leader_epoch, metadata, committed_at)"
@@ -81,7 +81,7 @@ def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: b
         " metadata, committed_at) SELECT %(cluster)s, %(group)s, unowned.* FROM unowned ON CONFLICT DO NOTHING",
         values,
     )
-    return Claimed.TAKEN
+    return ClaimOutcome.TAKEN
 
 
 def check(connection: Connection, group_id: str, held: GroupClaim) -> KeptOffsets:

@@ -24,11 +24,11 @@ from archiver.upkeep.refill.report import RefillReport
 from archiver.upkeep.repartition import Repartitioned, repartition
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.reprocess.report import ReprocessReport
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import TopicRetired
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.iceberg.table_catalog import TableCatalog
 from tests.support.archive.job_runs import without_registry
 from tests.support.engine.inline_engine import InlineEngine
@@ -63,7 +63,7 @@ class Commands:
     def repartition(self) -> Repartitioned:
         return repartition(self.config, self.topic)
 
-    def expire(self, limits: Limits | None, *, rows: bool = False) -> TopicRetired:
+    def expire(self, limits: RetireLimits | None, *, rows: bool = False) -> TopicRetired:
         job = Expire(self.config, (self.topic,), limits=limits, rows=rows, engine=InlineEngine())
         (done,) = job.run().topics
         return done
@@ -95,7 +95,7 @@ class Commands:
         journal: TableJournal = Journal.of(self.config).of_table(table)
         return journal.sum_up(settled_seconds=-60.0)
 
-    def verify(self, *, asks_registry: bool = True) -> TopicReport:
+    def verify(self, *, asks_registry: bool = True) -> VerifiedTopic:
         job = Verify(self.config, [self.topic], engine=InlineEngine(), asks_registry=asks_registry, resumes=False)
         report = job.run()
         for failed in report.failed:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from archiver.upkeep.verify.findings import FaultKind, GapKind
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.errors import RolledBack
 from tests.chaos.model import Model, RecordState
 from tests.chaos.other_engine import LiveFile, Place, places_of
@@ -75,7 +75,7 @@ def judge_verdict(said: Said, model: Model) -> None:
     """`verify` reports exactly what is missing, without wrong advice."""
     if said.report is None:
         raise Violation(f"verify fails: {said}")
-    report: TopicReport = said.report
+    report: VerifiedTopic = said.report
     faults = [f"{fault.kind}: {fault.message} ({fault.place})" for fault in report.faults]
     if not model.alien:
         judge_advice(faults)
@@ -91,7 +91,7 @@ def judge_verdict(said: Said, model: Model) -> None:
         _judge_missing(report, faults, model)
 
 
-def _judge_right(report: TopicReport, faults: Sequence[str], model: Model) -> None:
+def _judge_right(report: VerifiedTopic, faults: Sequence[str], model: Model) -> None:
     if faults:
         raise Violation(f"verify finds faults in a table that is right: {'; '.join(faults[:_SHOWN])}")
     if report.rows != len(model.live):
@@ -109,7 +109,7 @@ def judge_advice(texts: Iterable[str]) -> None:
             raise Violation(f"wrong advice: {text}")
 
 
-def _judge_missing(report: TopicReport, faults: Sequence[str], model: Model) -> None:
+def _judge_missing(report: VerifiedTopic, faults: Sequence[str], model: Model) -> None:
     missing = Counter(partition for partition, _ in model.missing)
     told: Counter[int] = Counter()
     for one in report.partitions:

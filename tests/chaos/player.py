@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from tests.chaos.acts import Act, Verb
 from tests.chaos.commands import Commands
 from tests.chaos.judge import Violation, judge, judge_advice, judge_rows, judge_verdict
@@ -114,7 +114,7 @@ class HistoryPlayer:
         partition = noise.choice(model.partitions)
         low, end = before.get(partition, 0), model.end(partition)
         cut = low + int((end - low) * noise.choice((0.1, 0.3, 0.5)))
-        limits = Limits(offset=cut, partitions=frozenset({partition}))
+        limits = RetireLimits(offset=cut, partitions=frozenset({partition}))
         leaving = [place for place in model.states if place[0] == partition and place[1] < cut]
         said = self.ours(act, lambda commands: commands.expire(limits, rows=rows), leaving=leaving)
         after = self.scene.first_offsets

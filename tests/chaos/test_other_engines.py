@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from archiver.upkeep.refill.report import Fate
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.verify.findings import FaultKind
 from tests.chaos.commands import Commands
 from tests.chaos.other_engine import OtherEngine, Place, places_of
@@ -98,7 +98,7 @@ def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: st
         assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
         archived.check((0, 3))
     else:
-        retired = archived.commands.expire(Limits(offset=EACH), rows=True)
+        retired = archived.commands.expire(RetireLimits(offset=EACH), rows=True)
         assert (retired.kept, retired.failures, retired.first_offsets) == ({}, {}, {0: EACH})
         archived.check(*((0, offset) for offset in range(EACH)))
 
@@ -106,7 +106,7 @@ def test_refilled_rows_beside_delete_files_can_be_removed(stack: Stack, verb: st
 def test_rows_of_one_partition_are_retired_from_a_mixed_file(stack: Stack) -> None:
     archived = Archived(stack, partitions=2)
     archived.other.rewrite()
-    retired = archived.commands.expire(Limits(offset=5, partitions=frozenset({0})), rows=True)
+    retired = archived.commands.expire(RetireLimits(offset=5, partitions=frozenset({0})), rows=True)
     assert (retired.failures, retired.error, retired.first_offsets) == ({}, None, {0: 5})
     archived.check(*((0, offset) for offset in range(5)))
 
@@ -134,7 +134,7 @@ def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
             assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
             archived.check((0, 1), (0, 3))
         case "expire":
-            limits = Limits(offset=EACH, partitions=frozenset({1}))
+            limits = RetireLimits(offset=EACH, partitions=frozenset({1}))
             retired = archived.commands.expire(limits, rows=True)
             assert (retired.failures, retired.error, retired.first_offsets) == ({}, None, {1: EACH})
             archived.check((0, 1), *((1, offset) for offset in range(EACH)))

@@ -11,7 +11,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from tests.support.archive.injuries import INJURIES
 from tests.support.archive.job_runs import archive_once, numbered
 from tests.support.archive.patient import healed
@@ -25,7 +25,7 @@ SEED = int(os.environ.get("SEED", "1"))
 OUT = os.environ.get("OUT")
 
 
-def verified(config: Path, topic: str) -> TopicReport:
+def verified(config: Path, topic: str) -> VerifiedTopic:
     report = Verify(load_config(config), [topic], engine=InlineEngine(), resumes=False).run()
     assert not report.failed, report.failed
     return report.topics[0]

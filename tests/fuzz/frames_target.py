@@ -151,8 +151,7 @@ async def _cut(stream: bytes, choices: FuzzedChoices) -> tuple[list[bytes], bool
         await feeding
 
 
-async def _grow(_: int) -> None:
-    ...
+async def _grow(_: int) -> None: ...
 
 
 def _expected(stream: bytes) -> tuple[list[bytes], bool]:

@@ -17,11 +17,11 @@ from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate, RefillReport
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.verify.findings import FaultKind
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.account.comparison import compare
 from catalog.registry import RegistryReader
 from tests.support.archive.job_runs import archive_once, without_registry
@@ -70,7 +70,7 @@ def erase(config: Path, topic: str, where: str, rows: int) -> None:
 
 
 def expire(config: Path, topic: str, offset: int, partitions: frozenset[int]) -> None:
-    limits = Limits(offset=offset, partitions=partitions)
+    limits = RetireLimits(offset=offset, partitions=partitions)
     (done,) = Expire(load_config(config), [topic], limits=limits, rows=True, engine=InlineEngine()).run().topics
     assert done.succeeded, (done.error, done.failures, done.kept)
     assert done.first_offsets == dict.fromkeys(partitions, offset)
@@ -90,7 +90,7 @@ def rebuilt(stack: Stack, config: Path, topic: str, *, with_journal: bool) -> Pa
     return fresh
 
 
-def verified(config: Path, topic: str) -> TopicReport:
+def verified(config: Path, topic: str) -> VerifiedTopic:
     report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
     assert report.failed == ()
     return report.topics[0]

@@ -16,11 +16,11 @@ from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob
 from archiver.records.where import Where
 from archiver.upkeep.erase.job import Erase, EraseOptions
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.repartition import repartition
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from catalog.iceberg.properties import REPARTITIONED
 from catalog.iceberg.repartition import KEPT_CHANGES
@@ -61,7 +61,7 @@ def repartition_only(path: str, topic: str) -> int:
 
 def expire_before(path: str, topic: str, offset: str) -> int:
     """For a process of its own; 0 if all went well."""
-    limits = Limits(offset=int(offset))
+    limits = RetireLimits(offset=int(offset))
     return 0 if Expire(load_config(Path(path)), (topic,), limits=limits, engine=InlineEngine()).run().succeeded else 1
 
 
@@ -132,7 +132,7 @@ def test_files_that_expire_deletes_are_noted_before_and_after_through_a_kill(sta
     with Workshop.of(config) as shop:
         paths, sizes = zip(*((file.path, file.size_bytes) for file in shop.files()), strict=True)
     tag(stack, config, topic, "kept")
-    assert expire(config, topic, limits=Limits(offset=10)).purged.deleted == 0
+    assert expire(config, topic, limits=RetireLimits(offset=10)).purged.deleted == 0
     assert entries(config, "purge") == [], "nothing was to go: a tag has the file"
     table = table_of(stack, config, topic)
     table.manage_snapshots().remove_tag("kept").commit()
@@ -142,9 +142,9 @@ def test_files_that_expire_deletes_are_noted_before_and_after_through_a_kill(sta
     assert (begun["details"]["step"], begun["details"]["files"]) == ("begun", 1)
     assert (begun["details"]["bytes"], begun["details"]["names_sha256"]) == (sizes[0], names_hash(paths[:1]))
 
-    assert expire(config, topic, limits=Limits(offset=10)).purged.left == ()
+    assert expire(config, topic, limits=RetireLimits(offset=10)).purged.left == ()
     assert entries(config, "purge") == [begun], "it was gone before, so nobody claims to have deleted it now"
-    done = expire(config, topic, limits=Limits(offset=20))
+    done = expire(config, topic, limits=RetireLimits(offset=20))
     assert (done.purged.deleted, objects_left(config, paths)) == (1, [paths[2]])
     _, before, after = entries(config, "purge")
     assert before["details"]["removal"] == after["details"]["removal"] != begun["details"]["removal"]
@@ -177,11 +177,11 @@ def test_a_hold_in_the_configuration_is_noted_as_it_comes_and_goes(stack: Stack)
     config, topic = archived(stack)
     assert entries(config, "hold", "release") == []
     hold(config, topic, is_held=True)
-    assert expire(config, topic, limits=Limits(offset=10), dry_run=True).held == {0: "config"}
+    assert expire(config, topic, limits=RetireLimits(offset=10), dry_run=True).held == {0: "config"}
     assert entries(config, "hold", "release") == [], "a dry run changes nothing"
     killed = run_forked(expire_before, str(config), topic, "10", fault="audit_recorded:kill")
     assert killed.returncode == KILLED
-    assert expire(config, topic, limits=Limits(offset=10)).first_offsets == {}
+    assert expire(config, topic, limits=RetireLimits(offset=10)).first_offsets == {}
     (held,) = entries(config, "hold", "release")
     assert (held["act"], held["details"]["hold"], held["details"]["spans"]) == ("hold", "config", [[None, 0, None]])
 
@@ -192,7 +192,7 @@ def test_a_hold_in_the_configuration_is_noted_as_it_comes_and_goes(stack: Stack)
     assert Orphans(load_config(fresh), (topic,), deletes=True).run().succeeded
     assert [each["act"] for each in entries(fresh, "hold", "release")] == ["hold", "release"]
     hold(fresh, topic, is_held=True)
-    placed = Holds(load_config(fresh)).place(topic, reason="case 7")
+    placed = HoldKeeper(load_config(fresh)).place(topic, reason="case 7")
     found = entries(fresh, "hold", "release")
     assert [each["details"]["hold"] for each in found] == ["config", "config", "config", placed.hold.id]
     assert [each["details"].get("change") for each in found] == [1, 2, 3, None]

@@ -28,7 +28,7 @@ from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.repartition import repartition
 from archiver.upkeep.reprocess.job import Reprocess
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from catalog.registry import Registry
 from tests.support.archive.audit_trails import appended
@@ -101,7 +101,7 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
     config.write_text(text.replace('"partition_by"', '"hold" = true\n"partition_by"'))
     assert repartition(load_config(config), topic).was_changed
     config.write_text(text)
-    limits = Limits(offset=1_000)
+    limits = RetireLimits(offset=1_000)
     assert Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run().succeeded
 
     found, _ = checked(config)

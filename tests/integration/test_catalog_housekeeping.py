@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.table.update import SetPropertiesUpdate
 
 from catalog.iceberg.commit import Committed
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, new_id
 from tests.support.archive.three_engines import rows_of_duckdb, rows_of_pyiceberg
@@ -19,7 +19,7 @@ from tests.support.servers.stack import Stack
 pytestmark = pytest.mark.integration
 
 COMMITS = 36
-SMALL = Retention(seconds=0.0, keep=6, least=3, batch=5)
+SMALL = SnapshotRetention(seconds=0.0, keep=6, least=3, batch=5)
 
 
 @pytest.fixture(scope="module", params=EACH_CATALOG)

@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, Unresolved
+from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, OffsetsMoved, Unresolved
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, TranslatedRange, new_id
 from tests.support.catalog.catalog_files import assigned, bare, made, new_topic, written
@@ -163,7 +163,7 @@ class TestRivals:
         properties = stack.catalog_properties | {"uri": proxy.uri}
         with ThreadPoolExecutor(3) as pool:
             outcomes = list(pool.map(commit_alone, [properties] * 3, [table.topic] * 3, [*shared, alone]))
-        assert Counter(map(type, outcomes)) == {Committed: 2, Moved: 1}
+        assert Counter(map(type, outcomes)) == {Committed: 2, OffsetsMoved: 1}
         assert isinstance(outcomes[2], Committed)
         assert proxy.commits > 3
         assert offsets(stack, table.topic) == once(*shared[0], *alone)
@@ -171,7 +171,7 @@ class TestRivals:
     def test_of_rivals_with_the_same_offsets_one_commits(self, stack: Stack, table: ArchiveTable):
         rivals = [[written(table, assigned("id"), partition, 0, 5) for partition in range(3)] for _ in range(4)]
         outcomes = race(stack, table, rivals)
-        assert Counter(map(type, outcomes)) == {Committed: 1, Moved: 3}
+        assert Counter(map(type, outcomes)) == {Committed: 1, OffsetsMoved: 3}
         assert offsets(stack, table.topic) == once(*rivals[0])
 
     def test_rivals_with_partitions_of_their_own_all_commit(self, stack: Stack, table: ArchiveTable):

@@ -17,7 +17,7 @@ from pyiceberg.types import LongType, StringType
 
 from catalog.errors import CatalogDenied, CatalogRefused, NewerFormat, NotOurTable, TableMissing, TopicRecreated
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.commit import Committed, Moved
+from catalog.iceberg.commit import Committed, OffsetsMoved
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, TopicRow, new_id
@@ -238,7 +238,7 @@ class TestCommitting:
         table = made(catalog, topic, assigned())
         first, rival = bare(topic, 0, 0, 5), bare(topic, 0, 0, 5)
         assert isinstance(catalog.commit(table, [first], commit_id=new_id()), Committed)
-        assert isinstance(catalog.commit(table, [rival], commit_id=new_id()), Moved)
+        assert isinstance(catalog.commit(table, [rival], commit_id=new_id()), OffsetsMoved)
 
     def test_a_table_that_is_no_longer_fresh_costs_a_try(self, stack: Stack, catalog: TableCatalog, topic: TopicRow):
         assignment = assigned("id")
@@ -249,7 +249,7 @@ class TestCommitting:
         assert isinstance(outcome, Committed)
         assert {each: end.next_offset for each, end in outcome.offsets.items()} == {0: 2, 1: 2}
         again = catalog.commit(before, [first], commit_id=new_id(), is_fresh=True)
-        assert isinstance(again, Moved), "a table of before the commit must not bring its range in twice"
+        assert isinstance(again, OffsetsMoved), "a table of before the commit must not bring its range in twice"
         rows = seen(stack, topic).scan().to_arrow().to_pylist()
         assert sorted((row["kafka"]["partition"], row["kafka"]["offset"]) for row in rows) == [
             (partition, offset) for partition in range(2) for offset in range(2)

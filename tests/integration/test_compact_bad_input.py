@@ -9,7 +9,7 @@ from pyiceberg.manifest import FileFormat
 from pyiceberg.transforms import IdentityTransform
 
 from archiver.config import load_config
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from tests.support.archive.two_topics import DAYS, EACH, PARTITIONS, TwoTopics, cut_short, gone, of_other_records
 from tests.support.catalog.foreign_writes import table_of
 from tests.support.servers.stack import Stack
@@ -147,7 +147,7 @@ def test_a_hold_is_in_no_compactions_way_as_that_removes_nothing(
     topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = topics.files(topics.bad)
-    Holds(load_config(topics.config)).place(topics.bad, reason="case 7")
+    HoldKeeper(load_config(topics.config)).place(topics.bad, reason="case 7")
     done = topics.run(*COMPACT, monkeypatch=monkeypatch)
     assert done.code == 0
     assert sorted(topics.files(topics.bad)) == [(0, 0), (1, 0)]

@@ -26,14 +26,14 @@ from archiver.upkeep.compact.job import Wish
 from archiver.upkeep.erase import finishing, job, removing
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseReport
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.orphans.report import KeptFor
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.refill.report import Fate
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from catalog.errors import RecordsHeld
 from catalog.ranges.holes import GoneRows
@@ -176,11 +176,11 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
 def test_a_hold_and_what_is_missing_refuse_and_a_tag_is_named(stack: Stack) -> None:
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
-    placed = Holds(load_config(config)).place(topic, start="8", end="9")
+    placed = HoldKeeper(load_config(config)).place(topic, start="8", end="9")
     with pytest.raises(RecordsHeld, match="legal hold"):
         erase(config, topic)
     assert from_archive(config, topic, 1) == kafka
-    Holds(load_config(config)).release(topic, placed.hold.id)
+    HoldKeeper(load_config(config)).release(topic, placed.hold.id)
     compact(stack, config, topic)
     delete_rows(stack, config, topic, 0, [8])
     with pytest.raises(UpkeepError, match="lacks archived rows"):
@@ -308,7 +308,7 @@ def test_retired_records_are_searched_as_long_as_the_store_has_them(
 ) -> None:
     config, topic = archived(stack, snapshot_retention="1d")
     CompactJob(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
-    limits = Limits(offset=30)
+    limits = RetireLimits(offset=30)
     (retired,) = Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run().topics
     assert (retired.first_offsets, retired.purged.deleted) == ({0: 30}, 0)
     produce(stack, topic, range(30, 40))
@@ -336,7 +336,7 @@ def test_retired_records_are_searched_as_long_as_the_store_has_them(
 def test_a_tag_that_keeps_retired_files_does_not_have_them_erased_again_and_again(stack: Stack) -> None:
     config, topic = archived(stack)
     tag(stack, config, topic, "kept")
-    limits = Limits(offset=20)
+    limits = RetireLimits(offset=20)
     Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run()
     done = erase(config, topic)
     assert (done.rows, done.offsets, len(done.commits)) == (2, {0: 6}, 1)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from archiver.audit.signing import PublicKey, Signature, SigningKey
 from archiver.cli.app import app
 from archiver.config import load_config
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from tests.support.archive.forgotten import NAME
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
@@ -48,7 +48,7 @@ def test_plan_erases_in_all_topics_or_in_none(stack: Stack, tmp_path: Path) -> N
     code, printed = erase(config, "--plan", str(plan))
     assert code == 2
     assert "--yes" in printed
-    holds = Holds(load_config(config))
+    holds = HoldKeeper(load_config(config))
     placed = holds.place(clicks, start="3", end="4")
     code, printed = erase(config, "--plan", str(plan), "--yes", "--certificate", str(certificate))
     assert (code, "RecordsHeld" in printed) == (1, True)

@@ -8,7 +8,7 @@ import pytest
 from pyiceberg.transforms import IdentityTransform
 
 from archiver.config import load_config
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from tests.support.archive.two_topics import DAYS, EACH, PARTITIONS, TwoTopics, cut_short, gone, of_other_records
 from tests.support.catalog.foreign_writes import table_of
 from tests.support.servers.stack import Stack
@@ -112,7 +112,9 @@ def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
 
 
 def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
-    placed = Holds(load_config(topics.config)).place(topics.bad, partitions=(1,), start="12", end="14", reason="case 7")
+    placed = HoldKeeper(load_config(topics.config)).place(
+        topics.bad, partitions=(1,), start="12", end="14", reason="case 7"
+    )
     before = topics.files(topics.bad)
     words = ("expire", "--yes", topics.bad, topics.good, "--before", str(3 * EACH))
     dry = topics.run(*words, "--dry-run", monkeypatch=monkeypatch)
@@ -131,7 +133,7 @@ def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monk
     assert len(held) == DAYS - 1
     assert all(map(topics.exists, held))
     assert begin(topics, topics.bad) == [30, 10]
-    Holds(load_config(topics.config)).release(topics.bad, placed.hold.id)
+    HoldKeeper(load_config(topics.config)).release(topics.bad, placed.hold.id)
     assert topics.run(*words, monkeypatch=monkeypatch).code == 0
 
 

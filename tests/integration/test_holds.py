@@ -9,10 +9,10 @@ import pytest
 
 from archiver.audit.trail import author
 from archiver.config import load_config
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from catalog.errors import RecordsHeld
 from catalog.model import new_id
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
@@ -31,18 +31,18 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
     kafka = from_kafka(stack, topic, 1)
     with Workshop.of(config) as shop:
         paths = [file.path for file in shop.files()]
-    placed = Holds(settings).place(topic, start="12", end="14", reason="case 7")
+    placed = HoldKeeper(settings).place(topic, start="12", end="14", reason="case 7")
     by = author(settings.audit)
     assert placed.hold.placed_by == f"{by.principal} on {by.host}"
-    done = expire(config, topic, limits=Limits(offset=30))
+    done = expire(config, topic, limits=RetireLimits(offset=30))
     assert (done.succeeded, done.first_offsets, done.held) == (False, {0: 10}, {0: placed.hold.id})
-    done = expire(config, topic, limits=Limits(offset=30), rows=True)
+    done = expire(config, topic, limits=RetireLimits(offset=30), rows=True)
     assert (done.first_offsets, done.held) == ({0: 12}, {0: placed.hold.id})
     check(config, topic, kafka[12:])
     with Workshop.of(config) as shop:
         old = shop.files()[1]
         group = RewriteGroup(paths=(old.path,), emptied=(retired(old, 20, 30),), why="older than a year")
-        later = Holds(settings).place(topic, start="2026-01-03T00:00:00Z")
+        later = HoldKeeper(settings).place(topic, start="2026-01-03T00:00:00Z")
         assert [span.start_offset for span in later.hold.spans if span.partition == 0] == [20]
         assert any(span.overlaps(1, 0, 1) for span in later.hold.spans), "a partition that comes later"
         alone = Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=(), first_offsets={0: 13})
@@ -51,18 +51,18 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
         with pytest.raises(RecordsHeld, match="legal hold") as caught:
             shop.put(group, reason="expire")
         assert caught.value.context["hold"] == later.hold.id
-    late = Holds(settings).place(topic, start="0", end="12")
+    late = HoldKeeper(settings).place(topic, start="0", end="12")
     assert late.retired == {0: 12}, "it comes too late for these"
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
-    (known,) = Holds(load_config(fresh)).listed()
-    assert known.holds == Holds(settings).listed()[0].holds
+    (known,) = HoldKeeper(load_config(fresh)).listed()
+    assert known.holds == HoldKeeper(settings).listed()[0].holds
     for each in known.holds:
-        assert not Holds(settings).release(topic, each.id, reason="closed").is_active
-    (known,) = Holds(settings).listed(with_released=True)
+        assert not HoldKeeper(settings).release(topic, each.id, reason="closed").is_active
+    (known,) = HoldKeeper(settings).listed(with_released=True)
     assert {each.released_why for each in known.holds} == {"closed"}
-    assert Holds(settings).listed()[0].holds == ()
-    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
+    assert HoldKeeper(settings).listed()[0].holds == ()
+    assert expire(config, topic, limits=RetireLimits(offset=30)).first_offsets == {0: 30}
     assert objects_left(config, paths) == []
 
 
@@ -71,8 +71,8 @@ def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
     config, topic = archived(stack, snapshot_retention="1d")
     with Workshop.of(config) as shop:
         paths = [file.path for file in shop.files()]
-    assert expire(config, topic, limits=Limits(offset=20)).purged.left == tuple(sorted(paths[:2]))
-    placed = Holds(load_config(config)).place(topic, start="5", end="10")
+    assert expire(config, topic, limits=RetireLimits(offset=20)).purged.left == tuple(sorted(paths[:2]))
+    placed = HoldKeeper(load_config(config)).place(topic, start="5", end="10")
     assert placed.retired == {0: 20}
     text = config.read_text()
     config.write_text(text.replace('"1d"', '"0s"'))
@@ -88,7 +88,7 @@ def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
         connection.execute("DELETE FROM holds")  # a database that was restored
     assert found.run().succeeded
     assert objects_left(config, paths) == [paths[0], paths[2]], "the journal remembers"
-    Holds(load_config(config)).release(topic, placed.hold.id)
+    HoldKeeper(load_config(config)).release(topic, placed.hold.id)
     assert expire(config, topic).purged.deleted == 1
     assert objects_left(config, paths) == [paths[2]]
 
@@ -100,12 +100,12 @@ def test_a_hold_outlives_a_database_that_was_restored_and_records_from_the_futur
     for number, day in enumerate(days):
         produce(stack, topic, range(number * 10, number * 10 + 10), day=day)
         archive_once(config)
-    placed = Holds(load_config(config)).place(topic, start="2026-01-02T00:00:00Z", end="2026-01-03T00:00:00Z")
+    placed = HoldKeeper(load_config(config)).place(topic, start="2026-01-02T00:00:00Z", end="2026-01-03T00:00:00Z")
     spans = [(each.start_offset, each.end_offset) for each in placed.hold.spans if each.partition == 0]
     assert spans == [(10, 30)]
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("DELETE FROM holds")
-    done = expire(config, topic, limits=Limits(offset=40))
+    done = expire(config, topic, limits=RetireLimits(offset=40))
     assert (done.first_offsets, list(done.held)) == ({0: 10}, [0])
     with Workshop.of(config) as shop:
         assert [each.id for each in shop.registry.holds.active(shop.topic)] == [placed.hold.id]

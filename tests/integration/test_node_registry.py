@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from catalog.errors import CoordinatorDeposed, OffsetBudgetReached
-from catalog.registry import Claimed, GroupClaim, GroupOffset, OffsetBudget, Registry, ServeNode
+from catalog.registry import ClaimOutcome, GroupClaim, GroupOffset, OffsetBudget, Registry, ServeNode
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -105,12 +105,12 @@ def kept(offset: int) -> dict[tuple[str, int], GroupOffset]:
 def test_offsets_of_a_deposed_coordinator_are_refused(registry: Registry) -> None:
     offsets = registry.group_offsets
     first, second = claim_of("c", 1, 4), claim_of("c", 2, 5)
-    assert offsets.claim("g", first) is Claimed.TAKEN
-    assert offsets.claim("g", first) is Claimed.TAKEN, "again"
-    assert offsets.claim("g", claim_of("c", 2, 4)) is Claimed.REFUSED, "one node in a view"
+    assert offsets.claim("g", first) is ClaimOutcome.TAKEN
+    assert offsets.claim("g", first) is ClaimOutcome.TAKEN, "again"
+    assert offsets.claim("g", claim_of("c", 2, 4)) is ClaimOutcome.REFUSED, "one node in a view"
     offsets.commit("c", "g", kept(1), claim=first)
-    assert offsets.claim("g", second) is Claimed.TAKEN
-    assert offsets.claim("g", first) is Claimed.REFUSED
+    assert offsets.claim("g", second) is ClaimOutcome.TAKEN
+    assert offsets.claim("g", first) is ClaimOutcome.REFUSED
     with pytest.raises(CoordinatorDeposed, match="another node"):
         offsets.commit("c", "g", kept(2), claim=first)
     with pytest.raises(CoordinatorDeposed):
@@ -129,7 +129,7 @@ def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stac
     """Else offsets would be loaded that a commit of the coordinator before then replaces."""
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn) as under_way:
-        assert registry.group_offsets.claim("g", claim_of("c", 1, 1)) is Claimed.TAKEN
+        assert registry.group_offsets.claim("g", claim_of("c", 1, 1)) is ClaimOutcome.TAKEN
         under_way.execute("SELECT FROM group_coordinators FOR SHARE")
         taking = threading.Thread(target=lambda: registry.group_offsets.claim("g", claim_of("c", 2, 2)))
         taking.start()
@@ -155,8 +155,8 @@ def test_two_clusters_keep_their_offsets_apart_and_one_of_them_takes_those_from_
         assert offsets.delete("other", "g", claim=other) == 1
         assert offsets.load("one", "g") == kept(1)
         connection.execute("UPDATE group_offsets SET cluster_id = '', group_id = 'from before'")
-        assert offsets.claim("from before", other, makes=False) is Claimed.TAKEN
-        assert offsets.claim("from before", one, makes=False) is Claimed.UNUSED
+        assert offsets.claim("from before", other, makes=False) is ClaimOutcome.TAKEN
+        assert offsets.claim("from before", one, makes=False) is ClaimOutcome.UNUSED
         assert offsets.load("other", "from before") == kept(1)
         assert offsets.load("one", "from before") == {}
 
@@ -167,11 +167,11 @@ def test_claims_without_offsets_are_released_and_those_of_live_nodes_stay(stack:
         offsets = registry.group_offsets
         live = node(1, 1)
         assert registry.serve_nodes.join("c", live, lost_after=60.0) is None
-        assert offsets.claim("made up", claim_of("c", 1, 1), makes=False) is Claimed.UNUSED
+        assert offsets.claim("made up", claim_of("c", 1, 1), makes=False) is ClaimOutcome.UNUSED
         for name in ("empty", "kept"):
-            assert offsets.claim(name, claim_of("c", 1, 1)) is Claimed.TAKEN
-        assert offsets.claim("left", claim_of("c", 2, 1)) is Claimed.TAKEN
-        assert offsets.claim("of another cluster", claim_of("d", 1, 1)) is Claimed.TAKEN
+            assert offsets.claim(name, claim_of("c", 1, 1)) is ClaimOutcome.TAKEN
+        assert offsets.claim("left", claim_of("c", 2, 1)) is ClaimOutcome.TAKEN
+        assert offsets.claim("of another cluster", claim_of("d", 1, 1)) is ClaimOutcome.TAKEN
         offsets.commit("c", "kept", kept(1), claim=claim_of("c", 1, 1))
         connection.execute("UPDATE group_coordinators SET claimed_at = now() - interval '8 days'")
         assert offsets.forget_left("c", node_id=3) == 1, "the one of a node that is gone"

@@ -22,7 +22,7 @@ from archiver.upkeep.refill.report import Fate
 from archiver.upkeep.repartition import repartition
 from archiver.upkeep.reprocess.job import Reprocess
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.errors import PartitioningChanged
 from catalog.registry import Registry
 from tests.fault.soak.told import problems
@@ -321,14 +321,14 @@ def compact(config: Path, *, dry_run: bool = False, repartition: bool = False) -
     return done
 
 
-def verified(config: Path, topic: str, *, asks_registry: bool = True) -> TopicReport:
+def verified(config: Path, topic: str, *, asks_registry: bool = True) -> VerifiedTopic:
     job = Verify(load_config(config), [topic], engine=InlineEngine(), asks_registry=asks_registry)
     (found,) = job.run().topics
     assert found.faults == ()
     return found
 
 
-def check_moved(stack: Stack, config: Path, topic: str, before: TopicReport) -> None:
+def check_moved(stack: Stack, config: Path, topic: str, before: VerifiedTopic) -> None:
     """Every file has the current spec; the records, and what is proven of them, are what they were."""
     table = table_of(stack, config, topic)
     assert check_files(table).keys() == {table.spec().spec_id}

@@ -14,7 +14,7 @@ from archiver.config import load_config
 from archiver.fault_points import FaultPoint
 from archiver.rewrite import in_place
 from archiver.storage.journal import Journal
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import TopicRetired
 from tests.support.archive.job_runs import archive_once, numbered
@@ -47,7 +47,7 @@ class Race:
             threading.current_thread().name = name
             if name == QUICK:
                 assert self.is_planned.wait(PATIENCE_SECONDS)
-            job = Expire(load_config(config), (topic,), engine=InlineEngine(), limits=Limits(offset=before))
+            job = Expire(load_config(config), (topic,), engine=InlineEngine(), limits=RetireLimits(offset=before))
             (done,) = job.run().topics
             return done
 

@@ -14,7 +14,7 @@ from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.repartition import repartition
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.verify.job import Verify
 from tests.fault.soak.told import problems
@@ -81,7 +81,7 @@ def erase(config: Path, topic: str, where: str) -> int:
 
 
 def expire(config: Path, topic: str, offset: int) -> None:
-    job = Expire(load_config(config), [topic], limits=Limits(offset=offset), rows=True, engine=InlineEngine())
+    job = Expire(load_config(config), [topic], limits=RetireLimits(offset=offset), rows=True, engine=InlineEngine())
     (done,) = job.run().topics
     assert done.succeeded, done
     assert done.first_offsets == dict.fromkeys(range(PARTITIONS), offset)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from archiver.cli.app import app
 from archiver.kafka.broker import BrokerClient
 from archiver.kafka.fetch import log_reader
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, from_archive, from_kafka, wait_until_decided
 from tests.support.archive.retirements import expire
@@ -161,7 +161,7 @@ def test_records_retired_before_they_were_moved_stop_a_transfer(stack: Stack, ar
     config, topic = archived
     target = unique("copy")
     assert moved(config, topic, target, "--create", "--to", 100)["records"] == 100 * PARTITIONS
-    expire(config, topic, limits=Limits(offset=400), rows=True)
+    expire(config, topic, limits=RetireLimits(offset=400), rows=True)
 
     result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}")
     assert result.exit_code == 1, result.output

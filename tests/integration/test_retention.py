@@ -29,7 +29,7 @@ from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.snapshots import HoldingSnapshots, holding_snapshots
 from archiver.upkeep.retire.chore import retirement
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished
 from catalog.iceberg.rewrite_commit import Rewritten
@@ -114,8 +114,10 @@ def test_the_oldest_files_beyond_a_size_go_but_not_from_under_a_tag_that_is_set_
 
     monkeypatch.setattr("archiver.upkeep.removal.purge.holding_snapshots", found_slowly)
     most = sizes[1] + sizes[2] + 1
-    assert expire(config, topic, limits=Limits(size_bytes=most)).files == 0, "without the first, less would be left"
-    done = expire(config, topic, limits=Limits(size_bytes=most - 1))
+    assert expire(config, topic, limits=RetireLimits(size_bytes=most)).files == 0, (
+        "without the first, less would be left"
+    )
+    done = expire(config, topic, limits=RetireLimits(size_bytes=most - 1))
     assert (done.first_offsets, done.purged.deleted) == ({0: 10}, 0)
     assert done.purged.snapshots.named == {"kept": tagged[0]}
     assert table_of(stack, config, topic).metadata.refs["kept"].snapshot_id == tagged[0]
@@ -150,7 +152,7 @@ def test_rows_at_the_edge_go_only_if_asked_through_a_kill(
 ) -> None:
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
-    limits = Limits(offset=15)
+    limits = RetireLimits(offset=15)
     assert expire(config, topic, limits=limits).first_offsets == {0: 10}
     with monkeypatch.context() as kill:
         kill.setenv("ARCHIVER_FAULT", f"{fault}:raise")
@@ -165,7 +167,7 @@ def test_rows_at_the_edge_go_only_if_asked_through_a_kill(
     with Workshop.of(config) as shop:
         assert shop.registry.rows.gone(shop.topic) == GoneRows(retired=15)
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
-    assert expire(config, topic, limits=Limits(time_ms=START + 2 * DAY), rows=True).first_offsets == {0: 20}
+    assert expire(config, topic, limits=RetireLimits(time_ms=START + 2 * DAY), rows=True).first_offsets == {0: 20}
     before = ranges_of(config)
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
@@ -178,9 +180,9 @@ def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
     compact(stack, config, topic)
-    done = expire(config, topic, limits=Limits(offset=20))
+    done = expire(config, topic, limits=RetireLimits(offset=20))
     assert (done.succeeded, done.first_offsets) == (True, {})
-    done = expire(config, topic, limits=Limits(offset=25), rows=True)
+    done = expire(config, topic, limits=RetireLimits(offset=25), rows=True)
     assert (done.succeeded, done.first_offsets, done.rows) == (True, {0: 25}, 25)
     check(config, topic, kafka[25:])
     before = ranges_of(config)
@@ -188,7 +190,7 @@ def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
     Rebuild(load_config(fresh), [topic]).run()
     assert ranges_of(fresh) == before
     compact(stack, config, topic)
-    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
+    assert expire(config, topic, limits=RetireLimits(offset=30)).first_offsets == {0: 30}
     check(config, topic, [])
     produce(stack, topic, range(30, 35), day=3)
     archive_once(config)
@@ -246,12 +248,12 @@ def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack,
         assert isinstance(shop.put(RewriteGroup(paths=paths, files=(made,))), Rewritten)
     assert [row[1:4] for row in ranges_of(config)] == [(n, n + 10, made.file.path) for n in (0, 10, 20)]
     tag(stack, config, topic, "kept")
-    done = expire(config, topic, limits=Limits(offset=10), rows=rows)
+    done = expire(config, topic, limits=RetireLimits(offset=10), rows=rows)
     assert done.succeeded, done
     begin = 10 if rows else 0
     assert (done.first_offsets, done.files, done.rewritten) == ({0: 10} if rows else {}, 0, int(rows))
     check(config, topic, from_kafka(stack, topic, 1)[begin:])
-    assert expire(config, topic, limits=Limits(offset=30)).first_offsets == {0: 30}
+    assert expire(config, topic, limits=RetireLimits(offset=30)).first_offsets == {0: 30}
     with Workshop.of(config) as shop:
         kept = {each.paths: each for each in shop.registry.retention.retired_files(shop.topic)}
     assert (kept[made.file.path,].start_offset, kept[made.file.path,].end_offset) == (0, 30)
@@ -261,10 +263,10 @@ def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack,
 def test_removed_files_stay_for_their_grace_however_old_their_snapshot_is(stack: Stack) -> None:
     config, topic = archived(stack, snapshot_retention="2s")
     time.sleep(2.5)
-    done = expire(config, topic, limits=Limits(offset=10))
+    done = expire(config, topic, limits=RetireLimits(offset=10))
     assert (done.first_offsets, done.purged.deleted) == ({0: 10}, 0), "the head was what readers got until now"
     time.sleep(2.5)
-    assert expire(config, topic, limits=Limits(offset=10)).purged.deleted == 1
+    assert expire(config, topic, limits=RetireLimits(offset=10)).purged.deleted == 1
 
 
 def test_a_retirement_that_landed_is_known_though_others_expired_its_snapshot_beside_a_tag(
@@ -274,7 +276,7 @@ def test_a_retirement_that_landed_is_known_though_others_expired_its_snapshot_be
     tag(stack, config, topic, "kept")
     with monkeypatch.context() as kill:
         kill.setenv("ARCHIVER_FAULT", "after_commit:raise")
-        assert isinstance(expire(config, topic, limits=Limits(offset=10)).error, InjectedFault)
+        assert isinstance(expire(config, topic, limits=RetireLimits(offset=10)).error, InjectedFault)
     table = table_of(stack, config, topic)
     with table.transaction() as transaction, transaction.update_snapshot().fast_append():
         pass

@@ -15,7 +15,7 @@ from archiver.config import load_config
 from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import WITHHELD
 from archiver.upkeep.retire.chore import retirement
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.report import ExpireEvent, ExpireFinished, TopicRetired
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_kafka
@@ -120,8 +120,8 @@ def test_a_dry_run_says_what_needs_consent(stack: Stack) -> None:
 def test_a_table_that_changed_is_asked_about_again(stack: Stack) -> None:
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
-    answers = Answers([lambda: expire(config, topic, limits=Limits(offset=10))])
-    done = expire(config, topic, limits=Limits(offset=20), consent=TerminalConsent(answers))
+    answers = Answers([lambda: expire(config, topic, limits=RetireLimits(offset=10))])
+    done = expire(config, topic, limits=RetireLimits(offset=20), consent=TerminalConsent(answers))
     assert done.error is None
     assert [deed(question).partition(" (")[0] for question in answers.asked] == [
         f"Retire 20 of 30 records of {topic}, in 2 files",
@@ -135,9 +135,11 @@ def test_a_table_that_changed_is_asked_about_again(stack: Stack) -> None:
 def test_no_retires_nothing(stack: Stack) -> None:
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
-    done = expire(config, topic, limits=Limits(offset=10), consent=TerminalConsent(Answers([], answer=False)))
+    done = expire(config, topic, limits=RetireLimits(offset=10), consent=TerminalConsent(Answers([], answer=False)))
     assert isinstance(done.error, ConsentMissing)
-    assert expire(config, topic, limits=Limits(offset=10), consent=WITHHELD).rows == 10, "a third needs no consent"
+    assert expire(config, topic, limits=RetireLimits(offset=10), consent=WITHHELD).rows == 10, (
+        "a third needs no consent"
+    )
     check(config, topic, kafka[10:])
 
 

@@ -27,10 +27,10 @@ from archiver.upkeep.orphans import job as orphans_job
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.orphans.report import KeptFor, TopicOrphans
 from archiver.upkeep.refill.job import RefillJob
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from catalog.errors import FilesShared
 from catalog.iceberg.append import prepare
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import new_id
 from tests.support.archive.job_runs import archive_once
@@ -44,7 +44,7 @@ from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
 
-SMALL = Retention(seconds=0.0, keep=1, least=1, batch=1)
+SMALL = SnapshotRetention(seconds=0.0, keep=1, least=1, batch=1)
 OLD = 9 * 86_400
 
 
@@ -131,7 +131,7 @@ def status(config: Path, form: str) -> str:
     return CliRunner().invoke(app, ["status", form, "--config", str(config)], env={"COLUMNS": "400"}).stdout
 
 
-def housekeep(config: Path, topic: str, retention: Retention = SMALL) -> int:
+def housekeep(config: Path, topic: str, retention: SnapshotRetention = SMALL) -> int:
     with Workshop.of(config) as shop, TableCatalog(load_config(config).catalog) as catalog:
         return catalog.housekeep(catalog.require(shop.topic), retention)
 
@@ -157,10 +157,10 @@ def test_no_command_deletes_what_another_table_shares(stack: Stack, monkeypatch:
         assert isinstance(compact(config, topic).error, InjectedFault)
     assert compact(config, topic).error is None
     assert housekeep(config, topic) == 0
-    retired = expire(config, topic, limits=Limits(offset=30))
+    retired = expire(config, topic, limits=RetireLimits(offset=30))
     assert (retired.rows > 0, retired.purged.deleted, retired.purged.shared) == (True, 0, True)
     assert retired.succeeded
-    retired = expire(config, topic, limits=Limits(offset=35), rows=True)
+    retired = expire(config, topic, limits=RetireLimits(offset=35), rows=True)
     assert (retired.purged.deleted, len(retired.purged.left) > 0, retired.purged.shared) == (0, True, True)
     RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     found = orphans(config, topic)
@@ -210,10 +210,10 @@ def test_leftovers_of_attempts_go(stack: Stack) -> None:
 def test_expire_deletes_retired_files_once_the_owner_allows_it(stack: Stack) -> None:
     config, topic = archived(stack)
     forbid(stack, config, topic, "no")
-    assert expire(config, topic, limits=Limits(offset=20)).purged.shared
+    assert expire(config, topic, limits=RetireLimits(offset=20)).purged.shared
     set_property(stack, config, topic, **{"gc.enabled": "TRUE"})
     time.sleep(0.1)
-    done = expire(config, topic, limits=Limits(offset=20)).purged
+    done = expire(config, topic, limits=RetireLimits(offset=20)).purged
     assert (done.shared, done.deleted > 0, done.left) == (False, True, ())
 
 
@@ -298,8 +298,8 @@ def test_expire_keeps_what_the_owner_keeps(stack: Stack) -> None:
     config, topic = archived(stack)
     set_property(stack, config, topic, **{"history.expire.max-snapshot-age-ms": str(DAY)})
     assert housekeep(config, topic) == 0
-    done = expire(config, topic, limits=Limits(offset=20)).purged
+    done = expire(config, topic, limits=RetireLimits(offset=20)).purged
     assert (done.deleted, done.snapshots.going, len(done.snapshots.owned)) == (0, (), 3)
     set_property(stack, config, topic, **{"history.expire.max-snapshot-age-ms": "1"})
-    done = expire(config, topic, limits=Limits(offset=20)).purged
+    done = expire(config, topic, limits=RetireLimits(offset=20)).purged
     assert (done.deleted, done.left) == (2, ())

@@ -17,7 +17,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.errors import ConfigError
-from archiver.ingest.events import JobEvent, RunFinished, Waiting
+from archiver.ingest.events import JobEvent, JobWaiting, RunFinished
 from archiver.ingest.job import ArchiveJob
 from catalog.errors import TableTaken
 from tests.support.archive.job_runs import read, run
@@ -120,7 +120,7 @@ class Followed:
 
 
 def waits_for(on: str) -> Any:
-    return lambda event: isinstance(event, Waiting) and event.on == on
+    return lambda event: isinstance(event, JobWaiting) and event.on == on
 
 
 def archived(records: int) -> Any:
@@ -152,7 +152,7 @@ def test_a_repeating_job_waits_for_kafka_then_for_postgres(stack: Stack) -> None
             job.until(waits_for("Postgres"))
             to_postgres.open()
             job.until(archived(1))
-        waits = [event.on for event in job.events if isinstance(event, Waiting)]
+        waits = [event.on for event in job.events if isinstance(event, JobWaiting)]
         assert waits == ["Kafka", "Postgres"], "each reason is told once"
 
 
@@ -185,7 +185,7 @@ def test_a_pattern_that_matches_nothing_yet_is_waited_for(stack: Stack) -> None:
         job.until(refused(f"{prefix}-one"))
         before = len(job.events)
         job.until(lambda event: refused(f"{prefix}-one")(event) and event not in job.events[:before])
-    assert len([event for event in job.events if isinstance(event, Waiting)]) == 1
+    assert len([event for event in job.events if isinstance(event, JobWaiting)]) == 1
 
 
 def test_a_schema_that_cannot_be_read_stops_its_topic_alone(stack: Stack) -> None:

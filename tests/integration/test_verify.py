@@ -19,12 +19,12 @@ from archiver.ingest.job import ArchiveJob
 from archiver.storage.journal import Journal
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.refill.job import RefillJob
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
-from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.verify.choice import VerifyChoice
 from archiver.upkeep.verify.findings import FaultKind, GapKind
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from catalog.errors import RegistryNotMigrated
 from catalog.ranges.rewrite import RewriteGroup
 from tests.support.archive.injuries import INJURIES
@@ -40,17 +40,17 @@ from tests.support.storage.foreign_deletion import delete_object
 pytestmark = pytest.mark.integration
 
 
-def verified(config: Path, topic: str, **options: object) -> TopicReport:
+def verified(config: Path, topic: str, **options: object) -> VerifiedTopic:
     report = Verify(load_config(config), [topic], engine=InlineEngine(), **options).run()  # type: ignore[arg-type]
     assert report.failed == (), report.failed
     return report.topics[0]
 
 
-def kinds(report: TopicReport) -> set[str]:
+def kinds(report: VerifiedTopic) -> set[str]:
     return {fault.kind for fault in report.faults}
 
 
-def gaps(report: TopicReport) -> dict[str, int]:
+def gaps(report: VerifiedTopic) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in report.partitions:
         for gap in one.gaps:
@@ -152,7 +152,7 @@ def test_what_expired_is_retired_and_the_rest_is_proven(archived: tuple[Path, st
     config, topic = archived
     for offset, rows, gone in ((10, False, 20), (15, True, 30)):
         done = Expire(
-            load_config(config), [topic], limits=Limits(offset=offset), rows=rows, engine=InlineEngine()
+            load_config(config), [topic], limits=RetireLimits(offset=offset), rows=rows, engine=InlineEngine()
         ).run()
         assert done.succeeded, done
         found = verified(config, topic, compares=True)
@@ -213,11 +213,11 @@ def test_an_emptied_journal_is_told(archived: tuple[Path, str]) -> None:
 
 def test_parts_and_samples_leave_the_rest_unread(untouched: tuple[Path, str]) -> None:
     config, topic = untouched
-    part = verified(config, topic, choice=Choice.parse(start="10", end="15", partitions=(1,)))
+    part = verified(config, topic, choice=VerifyChoice.parse(start="10", end="15", partitions=(1,)))
     assert (part.faults, part.rows, gaps(part)) == ((), 10, {GapKind.NOT_READ: 50})
-    since = verified(config, topic, choice=Choice.parse(start="2001-01-01T00:00:00Z", end="2101-01-01T00:00:00Z"))
+    since = verified(config, topic, choice=VerifyChoice.parse(start="2001-01-01T00:00:00Z", end="2101-01-01T00:00:00Z"))
     assert (since.faults, since.rows) == ((), 60)
-    sample = verified(config, topic, choice=Choice.parse(sample="50%", seed=3))
+    sample = verified(config, topic, choice=VerifyChoice.parse(sample="50%", seed=3))
     assert sample.faults == ()
     assert sample.rows + gaps(sample)[GapKind.NOT_READ] == 60
 

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition
 
 from archiver.config import load_config
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from tests.support.archive.job_runs import archive_once, numbered
 from tests.support.archive.readers import from_kafka
 from tests.support.engine.inline_engine import InlineEngine
@@ -18,7 +18,7 @@ from tests.support.servers.stack import Stack
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-def compared(config: object, topic: str) -> TopicReport:
+def compared(config: object, topic: str) -> VerifiedTopic:
     report = Verify(load_config(config), [topic], engine=InlineEngine(), compares=True).run()  # type: ignore[arg-type]
     assert report.failed == ()
     return report.topics[0]

@@ -13,7 +13,7 @@ from pyiceberg.exceptions import AuthorizationExpiredError, BadRequestError, Com
 
 from catalog.iceberg.append import Attempt, prepare
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, Moved, Unresolved, commit
+from catalog.iceberg.commit import Backoff, CommitOutcome, Committed, OffsetsMoved, Unresolved, commit
 from catalog.iceberg.settle import settle
 from catalog.model import TranslatedRange, new_id
 from tests.support.catalog.memory import MemoryCatalog, span
@@ -108,7 +108,7 @@ class World:
             case Committed():
                 self.landed |= {item.id for item in ranges}
                 self.staged[step.archiver] = []
-            case Moved():
+            case OffsetsMoved():
                 self.settle(step.archiver)
             case Unresolved() | None:
                 pass

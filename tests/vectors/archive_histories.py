@@ -21,11 +21,11 @@ from archiver.records.where import Where
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactReport
 from archiver.upkeep.erase.job import Erase
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from archiver.upkeep.refill.job import RefillJob
 from archiver.upkeep.repartition import repartition
 from archiver.upkeep.reprocess.job import Reprocess
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.kept_archive import Fate, KeptRecord
@@ -172,7 +172,7 @@ def customers(making: Making) -> None:
         making.produce("customers", (_customer(number) for number in range(turn * 50, turn * 50 + 50)))
         making.archive("customers")
     making.note("customers", Fate.ARCHIVED)
-    holds = Holds(load_config(making.config))
+    holds = HoldKeeper(load_config(making.config))
     first = holds.place("customers", start="0", end="10", reason="case 1")
     holds.release("customers", first.hold.id, reason="closed")
     assert making.erase("customers", "key = 'anna'")
@@ -202,7 +202,7 @@ def events(making: Making) -> None:
     job = ArchiveJob(load_config(making.config), ["events"], accept_gaps=True, engine=InlineEngine())
     assert job.run_once().succeeded
     for offset in (10, 20):
-        limits = Limits(offset=offset, partitions=frozenset({0}))
+        limits = RetireLimits(offset=offset, partitions=frozenset({0}))
         settings = load_config(making.config)
         assert Expire(settings, ["events"], limits=limits, engine=InlineEngine()).run().succeeded
     making.note("events", Fate.RETIRED, lambda record: record.partition == 0 and record.offset < 20)

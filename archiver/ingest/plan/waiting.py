@@ -22,7 +22,7 @@ class _Look:
     end: int
 
 
-class Waiting:
+class WaitingSince:
     __slots__ = ("_all_archived_at", "_clock", "_last")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

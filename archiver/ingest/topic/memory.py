@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from archiver.ingest.plan.backlog import BytesPerOffset
-from archiver.ingest.plan.waiting import Waiting
+from archiver.ingest.plan.waiting import WaitingSince
 from catalog.model import PartitionOffset
 
 
@@ -18,7 +18,7 @@ class TopicMemory:
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: WaitingSince = field(default_factory=WaitingSince)
     held_up: set[int] = field(default_factory=set)
     proven: dict[int, PartitionOffset] = field(default_factory=dict)
     begun: dict[int, int] = field(default_factory=dict)

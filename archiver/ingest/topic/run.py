@@ -37,7 +37,7 @@ from archiver.topics.inspection import ArchivedOffsets, SeenTopic, archived_offs
 from archiver.topics.opening import OpenedTopic, for_records
 from archiver.topics.partition_inspector import PartitionInspector
 from catalog.errors import CatalogUnreachable, RolledBack
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, SchemaIdentity, Staged, TranslatedRange
 from catalog.registry import Registry
@@ -253,7 +253,7 @@ class TopicRun:
         if done.is_new:
             self._report.commits += 1
             self._observer(StepFinished(topic=self.name, step="commit", seconds=time.perf_counter() - started))
-            catalog.housekeep(self._table, Retention(seconds=self.config.snapshot_retention))
+            catalog.housekeep(self._table, SnapshotRetention(seconds=self.config.snapshot_retention))
             self._after_commit(self.opened.staged)
 
     def finish(self) -> None:

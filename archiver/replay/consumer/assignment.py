@@ -12,7 +12,7 @@ from archiver.replay.consumer.confluent_types import PartitionId
 from archiver.replay.consumer.partition_reader import PartitionReader
 
 
-class Assignment:
+class AssignedReaders:
     def __init__(self, executor: Executor, parallelism: int) -> None:
         self._executor = executor
         self._parallelism = parallelism

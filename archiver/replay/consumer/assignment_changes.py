@@ -7,7 +7,7 @@ from typing import assert_never
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED, TopicPartition
 
 from archiver.archive.topic_archive import TopicArchive
-from archiver.replay.consumer.assignment import Assignment
+from archiver.replay.consumer.assignment import AssignedReaders
 from archiver.replay.consumer.confluent_types import (
     AUTO_OFFSET_RESET,
     CONFLICT,
@@ -29,7 +29,7 @@ class AssignmentChanges:
 
     def __init__(
         self,
-        assignment: Assignment,
+        assignment: AssignedReaders,
         poll_loop: PollLoop,
         *,
         archives: OpenArchives,

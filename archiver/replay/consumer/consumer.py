@@ -14,7 +14,7 @@ from confluent_kafka.admin import ClusterMetadata
 from archiver.archive.records import RECORDS
 from archiver.archive.tables import TableSource
 from archiver.config import Config
-from archiver.replay.consumer.assignment import Assignment
+from archiver.replay.consumer.assignment import AssignedReaders
 from archiver.replay.consumer.assignment_changes import AssignmentChanges
 from archiver.replay.consumer.confluent_types import (
     INVALID_ARG,
@@ -52,7 +52,7 @@ class ReplayConsumer:
         self._options = ReplayOptions.parse(options or {})
         self._archives = OpenArchives(config, tables)
         self._executor = ThreadPoolExecutor(self._options.parallelism + 1, thread_name_prefix="replay")
-        self._assignment = Assignment(self._executor, self._options.parallelism)
+        self._assignment = AssignedReaders(self._executor, self._options.parallelism)
         self._offsets = OffsetStore()
         self._subscription: Subscription | None = None
         self._refresher = Refresher(self._executor, self._options.refresh_seconds)

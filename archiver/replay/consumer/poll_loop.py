@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
-from archiver.replay.consumer.assignment import Assignment
+from archiver.replay.consumer.assignment import AssignedReaders
 from archiver.replay.consumer.confluent_types import PARTITION_EOF, PartitionId
 from archiver.replay.consumer.message import ReplayEvent, ReplayMessage
 from archiver.replay.consumer.open_archives import Refresher
@@ -26,7 +26,7 @@ class PollLoop:
 
     def __init__(
         self,
-        assignment: Assignment,
+        assignment: AssignedReaders,
         refresher: Refresher,
         *,
         reports_ends: bool,

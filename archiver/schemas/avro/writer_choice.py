@@ -18,7 +18,7 @@ from archiver.schemas.registry.envelope import (
     UNKNOWN_SCHEMA_GUID,
     UNKNOWN_SCHEMA_ID,
     BodyChoice,
-    Verdict,
+    EnvelopeVerdict,
     head_bytes,
 )
 from archiver.schemas.registry.ids import RegistryIds
@@ -44,7 +44,9 @@ class WriterChoice:
     def min_bytes(self) -> int:
         return 0
 
-    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:  # noqa: ARG002 - the id says all
+    def verdicts(
+        self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:  # noqa: ARG002 - the id says all
         """Raises NewerSchema, and what `RegistryIds.schema` raises."""
         yield rows, self._verdict(schema_id)
 
@@ -62,16 +64,16 @@ class WriterChoice:
         more = waiting.fingerprints if isinstance(waiting, WriterChoice) else ()
         return replace(self, unapproved=tuple(more))
 
-    def _verdict(self, schema_id: SchemaNumber) -> Verdict:
+    def _verdict(self, schema_id: SchemaNumber) -> EnvelopeVerdict:
         length = head_bytes(schema_id)
         try:
             fingerprint = self._fingerprint(schema_id)
         except BadSchema:
-            return Verdict(length, BAD_SCHEMA)
+            return EnvelopeVerdict(length, BAD_SCHEMA)
         if fingerprint is None:
-            return Verdict(length, UNKNOWN_SCHEMA_ID if length == HEAD else UNKNOWN_SCHEMA_GUID)
+            return EnvelopeVerdict(length, UNKNOWN_SCHEMA_ID if length == HEAD else UNKNOWN_SCHEMA_GUID)
         if fingerprint in self.fingerprints:
-            return Verdict(length, None, self.fingerprints.index(fingerprint))
+            return EnvelopeVerdict(length, None, self.fingerprints.index(fingerprint))
         if fingerprint not in self.unapproved and fingerprint in self._of_subject():
             raise NewerSchema(
                 "a record has a schema that its subject got after the topic was opened; the next run opens the topic"
@@ -79,7 +81,7 @@ class WriterChoice:
                 subject=self.subject,
                 **number_context(schema_id),
             )
-        return Verdict(length, OTHER_SCHEMA)
+        return EnvelopeVerdict(length, OTHER_SCHEMA)
 
     def _fingerprint(self, schema_id: SchemaNumber) -> str | None:
         fingerprint = dict(self.numbered).get(schema_id)

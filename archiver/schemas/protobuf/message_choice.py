@@ -26,7 +26,7 @@ from archiver.schemas.registry.envelope import (
     UNKNOWN_SCHEMA_ID,
     WITHOUT_MEANING,
     BodyChoice,
-    Verdict,
+    EnvelopeVerdict,
     head_bytes,
     write_id,
 )
@@ -66,7 +66,9 @@ class MessageChoice:
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         return replace(self, ids=self.ids.with_schemas(schemas))
 
-    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def verdicts(
+        self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         """Values of the first message come first."""
         at = head_bytes(schema_id)
         is_first = column.byte_at(rows, at) == 0
@@ -92,43 +94,43 @@ class MessageChoice:
 
     def _one_by_one(
         self, rows: Numbers, schema_id: SchemaNumber, column: ValueHeads
-    ) -> Iterator[tuple[Numbers, Verdict]]:
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         # Most values share a few common envelopes; these rows have rare ones, so each is read separately.
-        found: defaultdict[Verdict, list[int]] = defaultdict(list)
+        found: defaultdict[EnvelopeVerdict, list[int]] = defaultdict(list)
         longest = head_bytes(schema_id) + LONGEST_INDEXES
         for row in rows.tolist():
             found[self._read(schema_id, column.head(row, longest))].append(row)
         for verdict, same in found.items():
             yield np.array(same, dtype=np.int64), verdict
 
-    def _read(self, schema_id: SchemaNumber, head: bytes) -> Verdict:
+    def _read(self, schema_id: SchemaNumber, head: bytes) -> EnvelopeVerdict:
         """Parse one envelope. Old clients' plain varints are tried only if zigzag names no message."""
         at = head_bytes(schema_id)
         parsed = parse_indexes(head, at)
-        verdict = Verdict(0, BAD_ENVELOPE) if parsed is None else self._judge(schema_id, parsed)
+        verdict = EnvelopeVerdict(0, BAD_ENVELOPE) if parsed is None else self._judge(schema_id, parsed)
         if at != HEAD or (parsed is not None and self.ids.messages(schema_id, parsed[0])):
             return verdict
         plain = parse_indexes(head, at, zigzag=False)
         older = verdict if plain is None else self._judge(schema_id, plain)
         return older if older.error is None else verdict
 
-    def _judge(self, schema_id: SchemaNumber, parsed: tuple[Indexes, int]) -> Verdict:
+    def _judge(self, schema_id: SchemaNumber, parsed: tuple[Indexes, int]) -> EnvelopeVerdict:
         indexes, length = parsed
         is_guid = isinstance(schema_id, UUID)
         try:
             names = self.ids.messages(schema_id, indexes)
         except BadSchema:
-            return Verdict(length, BAD_SCHEMA)
+            return EnvelopeVerdict(length, BAD_SCHEMA)
         if names is None:
-            return Verdict(length, UNKNOWN_SCHEMA_GUID if is_guid else UNKNOWN_SCHEMA_ID)
+            return EnvelopeVerdict(length, UNKNOWN_SCHEMA_GUID if is_guid else UNKNOWN_SCHEMA_ID)
         places = [place for place, message in enumerate(self.messages) if message in names]
         match places:
             case []:
-                return Verdict(length, GUID_OTHER_MESSAGE if is_guid else OTHER_MESSAGE)
+                return EnvelopeVerdict(length, GUID_OTHER_MESSAGE if is_guid else OTHER_MESSAGE)
             case [place]:
-                return Verdict(length, None, place)
+                return EnvelopeVerdict(length, None, place)
             case _:
-                return Verdict(length, GUID_AMBIGUOUS_MESSAGE if is_guid else AMBIGUOUS_MESSAGE)
+                return EnvelopeVerdict(length, GUID_AMBIGUOUS_MESSAGE if is_guid else AMBIGUOUS_MESSAGE)
 
 
 def parse_indexes(value: bytes, at: int = HEAD, *, zigzag: bool = True) -> tuple[Indexes, int] | None:

@@ -41,7 +41,7 @@ WITHOUT_MEANING: Final = (UNKNOWN_SCHEMA_ID, UNKNOWN_SCHEMA_GUID, BAD_SCHEMA)
 _NOT_ASKED: Final = (*WITHOUT_MEANING, BAD_ENVELOPE)
 
 
-class Verdict(NamedTuple):
+class EnvelopeVerdict(NamedTuple):
     length: int
     error: str | None = None
     place: int = NOT_ONE
@@ -56,7 +56,9 @@ class BodyChoice(Protocol):
     @property
     def min_bytes(self) -> int: ...
 
-    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def verdicts(
+        self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         """Return verdicts for rows with this id, grouped. Raises subclasses of SchemaRegistryError."""
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]: ...
@@ -100,7 +102,7 @@ class EnvelopeReader:
 
         Raises subclasses of SchemaRegistryError, with the first `row` and its `schema_id` or `schema_guid`.
         """
-        reading = _Reading(self.choice, len(values))
+        reading = _EnvelopeReading(self.choice, len(values))
         valid = np.array(values.is_valid())
         named = None if headers is None else header_ids(headers, self.header)
         if named is not None:
@@ -122,7 +124,7 @@ class EnvelopeReader:
         return self if waiting is None else replace(self, choice=self.choice.beside(waiting.choice))
 
 
-class _Reading:
+class _EnvelopeReading:
     def __init__(self, choice: BodyChoice, count: int) -> None:
         self.which = np.full(count, NOT_ONE, dtype=np.int16)
         self._choice = choice
@@ -153,7 +155,7 @@ class _Reading:
             raise _first(self._waiting)
         return Envelopes(self._lengths, self.which, self._refused.by_code(), bare, frozenset(self._meant))
 
-    def _settle(self, verdict: Verdict, rows: Numbers, owners: Numbers | None) -> None:
+    def _settle(self, verdict: EnvelopeVerdict, rows: Numbers, owners: Numbers | None) -> None:
         if verdict.error is not None:
             self._refuse(verdict.error, rows, owners)
         elif owners is None:

@@ -38,11 +38,9 @@ _SHUTDOWN_SECONDS: Final = 2.0
 
 class Door(Protocol):
     @property
-    def context(self) -> ssl.SSLContext | None:
-        ...
+    def context(self) -> ssl.SSLContext | None: ...
 
-    def session(self, certificate: bytes | None) -> Session:
-        ...
+    def session(self, certificate: bytes | None) -> Session: ...
 
 
 class Server:

@@ -20,7 +20,7 @@ from archiver.telemetry.serving import (
     KnownOffsets,
     ServeHealth,
     ServeInstruments,
-    Sources,
+    ServingSources,
     Traffic,
 )
 
@@ -82,7 +82,7 @@ class Watch:
             return next((served.end(partition) for served in topics.open if served.name == topic), None)
 
         self._instruments.read(
-            Sources(
+            ServingSources(
                 connections=lambda: server.connections,
                 cache_bytes=lambda: reader.cache.bytes,
                 cache_chunks=lambda: len(reader.cache),

@@ -16,7 +16,7 @@ from typing import Final
 from archiver.serve.groups import GroupBudget
 from archiver.serve.nodes.membership import Membership
 from archiver.serve.nodes.node_store import NodeStore
-from catalog.registry import Claimed, GroupClaim
+from catalog.registry import ClaimOutcome, GroupClaim
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class Claims:
         if standing is not GroupStanding.COORDINATOR:
             return standing
         if not isinstance(claim, GroupClaim):
-            return GroupStanding.UNUSED if claim is Claimed.UNUSED else GroupStanding.OTHER
+            return GroupStanding.UNUSED if claim is ClaimOutcome.UNUSED else GroupStanding.OTHER
         owner = "" if budget is None else budget.owner
         self._held[group_id] = _HeldClaim(claim, owner, self._now())
         self._owned.setdefault(owner, set()).add(group_id)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from threading import Lock
 from typing import Protocol
 
-from catalog.registry import Claimed, GroupClaim, Registry, ServeNode, ServeView
+from catalog.registry import ClaimOutcome, GroupClaim, Registry, ServeNode, ServeView
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class NodeStore(Protocol):
 
     def who_is_there(self) -> ServeView: ...
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | ClaimOutcome:
         """Claim a group, or return why not. Without `makes`, an unknown group isn't created."""
 
     def release(self, groups: Collection[str], *, node_id: int) -> None: ...
@@ -78,10 +78,10 @@ class RegistryNodes:
     def who_is_there(self) -> ServeView:
         return self._opened().serve_nodes.view(self._cluster_id)
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | ClaimOutcome:
         claim = GroupClaim(cluster_id=self._cluster_id, node_id=node_id, epoch=epoch)
         owner = self._opened().group_offsets.claim(group_id, claim, makes=makes)
-        return claim if owner is Claimed.TAKEN else owner
+        return claim if owner is ClaimOutcome.TAKEN else owner
 
     def release(self, groups: Collection[str], *, node_id: int) -> None:
         self._opened().group_offsets.release(self._cluster_id, groups, node_id=node_id)

@@ -4,7 +4,7 @@ from archiver.telemetry.serving.access_log import AccessLog
 from archiver.telemetry.serving.answered import Answered
 from archiver.telemetry.serving.budget_refusals import BudgetRefusals
 from archiver.telemetry.serving.health import ServeHealth
-from archiver.telemetry.serving.instruments import ServeInstruments, Sources
+from archiver.telemetry.serving.instruments import ServeInstruments, ServingSources
 from archiver.telemetry.serving.lag import GroupLag, KnownOffsets
 from archiver.telemetry.serving.traffic import Traffic, error_in
 
@@ -16,7 +16,7 @@ __all__ = [
     "KnownOffsets",
     "ServeHealth",
     "ServeInstruments",
-    "Sources",
+    "ServingSources",
     "Traffic",
     "error_in",
 ]

@@ -21,7 +21,7 @@ from archiver.telemetry.serving.answered import Answered
 _MOST_WAITING: Final = 10_000
 
 
-class _Lines(QueueHandler):
+class _LineQueue(QueueHandler):
     def __init__(self, waiting: queue.Queue[logging.LogRecord]) -> None:
         super().__init__(waiting)
         self.left_out = 0
@@ -46,7 +46,7 @@ class AccessLog:
                 f"the access log can't be written: {error.strerror}", key="serve.access_log", path=str(path)
             ) from error
         waiting: queue.Queue[logging.LogRecord] = queue.Queue(_MOST_WAITING)
-        self._lines = _Lines(waiting)
+        self._lines = _LineQueue(waiting)
         self._file = file
         self._listener = QueueListener(waiting, file)
 

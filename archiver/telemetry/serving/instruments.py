@@ -14,7 +14,7 @@ from archiver.telemetry.metrics import METRICS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class ServingSources:
     """Callbacks for a server's numbers, called from another thread."""
 
     connections: Callable[[], int]
@@ -49,7 +49,7 @@ class ServeInstruments:
         self.registry: Final = CollectorRegistry()
         ProcessCollector(namespace="archiver", registry=self.registry)
 
-    def read(self, sources: Sources) -> None:
+    def read(self, sources: ServingSources) -> None:
         self.registry.register(_Read(sources))
 
     def text(self) -> bytes:
@@ -57,7 +57,7 @@ class ServeInstruments:
 
 
 class _Read(Collector):
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: ServingSources) -> None:
         self._from = sources
 
     def collect(self) -> Iterator[Metric]:

@@ -72,7 +72,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CompactLimits:
     """What is chosen. `target_bytes` is the size that files should have.
 
     `saves_work` skips few files that would be rewritten each time: one with most of the bytes, or of mixed Kafka
@@ -139,7 +139,7 @@ class FileGroup:
         return tuple(each.file.path for each in self.files)
 
 
-def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
+def choose(files: Iterable[SourceFile], limits: CompactLimits) -> list[FileGroup]:
     """Return disjoint groups of files to merge. Groups that hide rows come first."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
     moving: dict[int | None, list[SourceFile]] = defaultdict(list)
@@ -159,12 +159,12 @@ def choose(files: Iterable[SourceFile], limits: Limits) -> list[FileGroup]:
     return sorted(found, key=lambda group: Reason.NAN not in group.reasons)
 
 
-def _is_asked_for(each: SourceFile, limits: Limits) -> bool:
+def _is_asked_for(each: SourceFile, limits: CompactLimits) -> bool:
     held = each.file.partitions
     return not limits.partitions or held is None or any(held.low <= one <= held.high for one in limits.partitions)
 
 
-def _mixed_groups(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
+def _mixed_groups(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
     for part in _by_writer(each for each in files if not limits.leaves(each)):
         for some in _portions(_each(part), limits.most_bytes):
             if _pays(some, limits):
@@ -177,7 +177,7 @@ Atom: TypeAlias = tuple[SourceFile, ...]
 """Files whose offsets overlap, directly or through others: they can only be rewritten together."""
 
 
-def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> Iterator[FileGroup]:
+def _moves(files: list[SourceFile], staying: Sequence[int], limits: CompactLimits) -> Iterator[FileGroup]:
     """Groups of files of other specs.
 
     No lowest offset of `staying` files lies between the files of a group: the new files would overlap.
@@ -194,7 +194,7 @@ def _moves(files: list[SourceFile], staying: Sequence[int], limits: Limits) -> I
         yield from _moved(run, limits)
 
 
-def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
+def _movable(files: list[SourceFile], limits: CompactLimits) -> Iterator[Atom]:
     if files[0].partition is None:
         yield from _each(files)
         return
@@ -209,13 +209,13 @@ def _movable(files: list[SourceFile], limits: Limits) -> Iterator[Atom]:
             yield from _atoms(those)
 
 
-def _moved(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
+def _moved(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
     for some in _portions(run, MOVED * limits.target_bytes):
         reasons = _reasons(some) & {Reason.MIXED, Reason.DELETES, Reason.NAN} | {Reason.SPEC}
         yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=reasons, is_cut=True)
 
 
-def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
+def _neighbours(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
     """Groups of one Kafka partition without a staying file between."""
     run: list[Atom] = []
     for atom in _atoms(files):
@@ -234,7 +234,7 @@ def _neighbours(files: list[SourceFile], limits: Limits) -> Iterator[FileGroup]:
     yield from _of_run(run, limits)
 
 
-def _of_run(run: list[Atom], limits: Limits) -> Iterator[FileGroup]:
+def _of_run(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
     for some in _portions(run, limits.most_bytes):
         if _pays(some, limits):
             yield FileGroup(
@@ -284,13 +284,13 @@ def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
         yield some
 
 
-def _is_good(atom: Atom, limits: Limits) -> bool:
+def _is_good(atom: Atom, limits: CompactLimits) -> bool:
     (first, *others) = atom
     is_right = not (first.has_deletes or first.file.has_nan_bounds)
     return not others and is_right and first.file.size_bytes >= limits.small_below
 
 
-def _pays(some: list[Atom], limits: Limits) -> bool:
+def _pays(some: list[Atom], limits: CompactLimits) -> bool:
     size, count = sum(map(_size, some)), len(some)
     reasons = _reasons(some)
     if reasons - {Reason.SMALL, Reason.MIXED}:

@@ -21,7 +21,7 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.topics.partitioning import check_partitioning
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
-from archiver.upkeep.compact.choice import Budget, Limits
+from archiver.upkeep.compact.choice import Budget, CompactLimits
 from archiver.upkeep.compact.report import (
     CompactFinished,
     CompactObserver,
@@ -29,7 +29,7 @@ from archiver.upkeep.compact.report import (
     GroupFailed,
     TopicCompaction,
 )
-from archiver.upkeep.compact.rounds import Rounds
+from archiver.upkeep.compact.rounds import CompactRounds
 from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
@@ -125,11 +125,11 @@ class Compact:
         catalog: TableCatalog,
         report: TopicCompaction,
         engines: EngineChoice,
-    ) -> Rounds:
+    ) -> CompactRounds:
         work = TableWork.of(self._config, archived.table, registry, catalog)
         wish, settings = self._wish, archived.config
         places = self._places(archived) if wish.repartition else None
-        limits = Limits(
+        limits = CompactLimits(
             target_bytes=wish.target_bytes or settings.target_file_size,
             min_files=wish.min_files or settings.compact_min_files,
             saves_work=wish.saves_work,
@@ -146,7 +146,9 @@ class Compact:
             held_bytes=wish.held_bytes,
             places=places,
         )
-        return Rounds(target, limits, self._budget, work, report=report, observer=self._observer, engines=engines)
+        return CompactRounds(
+            target, limits, self._budget, work, report=report, observer=self._observer, engines=engines
+        )
 
     def _places(self, archived: ArchivedTopic) -> NewPlaces:
         """Raise PartitioningChanged if another engine changed the spec, ConfigError if the configuration differs."""

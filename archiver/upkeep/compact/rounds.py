@@ -22,7 +22,7 @@ from archiver.rewrite.rounds import ROUNDS
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.upkeep.compact.choice import Budget, FileGroup, Limits, SourceFile, SourceRange, choose
+from archiver.upkeep.compact.choice import Budget, CompactLimits, FileGroup, SourceFile, SourceRange, choose
 from archiver.upkeep.compact.report import (
     CompactObserver,
     GroupFailed,
@@ -48,11 +48,11 @@ _Merges: TypeAlias = list[tuple[FileGroup, GroupResult]]
 _One = TypeVar("_One")
 
 
-class Rounds:
+class CompactRounds:
     def __init__(
         self,
         target: CompactTarget,
-        limits: Limits,
+        limits: CompactLimits,
         budget: Budget,
         work: TableWork,
         *,

@@ -30,7 +30,7 @@ _NO_LIMIT: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class RefetchedFiles:
     """Uploaded files of a range, in order. `error` stopped the task early.
 
     The last batch may extend beyond the range.
@@ -44,12 +44,12 @@ class Fetched:
 class FromKafka:
     """The fetched ranges by id, and the schema change that they need."""
 
-    fetched: dict[str, Fetched]
+    fetched: dict[str, RefetchedFiles]
     change: SchemaChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogReader:
+class RangeRefetcher:
     """Archive ranges of a topic again. `engine` is called only if there is something to fetch."""
 
     config: Config
@@ -79,7 +79,7 @@ class LogReader:
             partitions = sorted({one.partition for one in wanted})
             starts = brokers.list_offsets(name, partitions, "earliest")
             ends = brokers.list_offsets(name, partitions, "latest_stable")
-        found = {one.id: Fetched() for one in wanted}
+        found = {one.id: RefetchedFiles() for one in wanted}
         planned = [
             (one, span)
             for one in wanted
@@ -110,7 +110,7 @@ class LogReader:
             for outcome in engine.run_tasks(tasks, translate_range):
                 result = outcome.result or TaskResult(ranges=(), error=outcome.error)
                 one = planned[outcome.index][0]
-                found[one.id] = Fetched(ranges=result.ranges, error=_told(result.error))
+                found[one.id] = RefetchedFiles(ranges=result.ranges, error=_told(result.error))
         return FromKafka(fetched=found, change=opened.change)
 
     def _check_cluster(self, brokers: BrokerClient) -> None:

@@ -19,10 +19,10 @@ from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent, RemovalQuestion
-from archiver.upkeep.refill.from_kafka import Fetched
+from archiver.upkeep.refill.from_kafka import RefetchedFiles
 from archiver.upkeep.refill.mending import Mender, Mending
 from archiver.upkeep.refill.originals import originals
-from archiver.upkeep.refill.report import Fate, Mended, RefillReport, rows_of
+from archiver.upkeep.refill.report import Fate, MendedHole, RefillReport, rows_of
 from archiver.upkeep.refill.steps import Found, Made, RefillWork
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo
@@ -56,7 +56,7 @@ class RefillJob:
         self._engine = engine
         self._formats = formats
         self._consent = consent
-        self._agreed: frozenset[Mended] = frozenset()
+        self._agreed: frozenset[MendedHole] = frozenset()
 
     def run(self) -> RefillReport:
         """Raises failures that stop the whole refill. Rows that can't be brought back are in the report."""
@@ -135,16 +135,16 @@ class RefillJob:
         for hole in found.unknown:
             if self._accept_removed or self._accept_lost:
                 fate = Fate.ERASED if self._accept_removed else Fate.LOST
-                made.mended.append(Mended(hole=hole, fate=fate, rows=hole.rows))
+                made.mended.append(MendedHole(hole=hole, fate=fate, rows=hole.rows))
                 continue
             reason = (
                 "the registry has no range of these offsets: set the table forward again, or run `archiver registry"
                 " rebuild` with the journal"
             )
-            made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+            made.mended.append(MendedHole(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
         if self._accept_removed:
             for hole in found.holes:
-                made.mended.append(Mended(hole=hole, fate=Fate.ERASED, rows=hole.rows))
+                made.mended.append(MendedHole(hole=hole, fate=Fate.ERASED, rows=hole.rows))
                 made.accepted.append(_accepted(found, hole, erased=hole.rows))
             return made
         mender = work.mender(found)
@@ -163,7 +163,7 @@ class RefillJob:
                 rows = mender.found_in_files(hole, files, found.erased_in(hole))
                 if rows:
                     reason = "without the records of this range that were erased" if found.has_erased(hole) else ""
-                    made.mended.append(Mended(hole=hole, fate=Fate.FROM_FILE, rows=rows, reason=reason))
+                    made.mended.append(MendedHole(hole=hole, fate=Fate.FROM_FILE, rows=rows, reason=reason))
                 if rows < hole.rows:
                     self._elsewhere(replace(hole, rows=hole.rows - rows), found, made, elsewhere)
             elif not files or not self._from_files(made, mender, hole, files, found):
@@ -175,14 +175,14 @@ class RefillJob:
         if not found.has_erased(hole):
             elsewhere.append(hole)
         elif self._accept_lost:
-            made.mended.append(Mended(hole=hole, fate=Fate.LOST, rows=hole.rows))
+            made.mended.append(MendedHole(hole=hole, fate=Fate.LOST, rows=hole.rows))
             made.accepted.append(_accepted(found, hole, lost=hole.rows))
         else:
             reason = (
                 "records of this range were erased, and Kafka may still have them, so it isn't asked."
                 " Look for the range's files in a backup. Only if there is none, --accept-lost notes the rows as lost"
             )
-            made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+            made.mended.append(MendedHole(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
 
     def _from_files(self, made: Made, mender: Mender, hole: Hole, files: Sequence[DataFileInfo], found: Found) -> bool:
         mending = mender.from_files(hole, files, found.erased_in(hole))
@@ -194,19 +194,21 @@ class RefillJob:
     def _from_kafka(self, work: RefillWork, found: Found, holes: Sequence[Hole], mender: Mender, made: Made) -> None:
         if self._dry_run:
             reason = "its file is gone: Kafka is asked for it, if the log still has it"
-            made.mended += [Mended(hole=each, fate=Fate.FROM_KAFKA, rows=each.rows, reason=reason) for each in holes]
+            made.mended += [
+                MendedHole(hole=each, fate=Fate.FROM_KAFKA, rows=each.rows, reason=reason) for each in holes
+            ]
             return
         try:
             log = work.fetch(found.missing(holes))
         except SourceError as error:  # files that exist still come back
-            made.mended += [Mended(hole=each, fate=Fate.LEFT, rows=each.rows, reason=str(error)) for each in holes]
+            made.mended += [MendedHole(hole=each, fate=Fate.LEFT, rows=each.rows, reason=str(error)) for each in holes]
             return
         made.change = log.change if log else None
         for hole in holes:
-            fetched = log.fetched[hole.range_id] if log else Fetched()
+            fetched = log.fetched[hole.range_id] if log else RefetchedFiles()
             if fetched.error is not None:
                 reason = str(fetched.error)
-                made.mended.append(Mended(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+                made.mended.append(MendedHole(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
                 continue
             mending = mender.from_log(hole, fetched.ranges, takes_part=self._accept_lost)
             self._take(made, mending, Fate.FROM_KAFKA, found)
@@ -215,21 +217,21 @@ class RefillJob:
         """Record how a hole is filled and the rows left. Unless `is_last`, another source follows."""
         if mending.rows:
             made.mendings.append(mending)
-            made.mended.append(Mended(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))
+            made.mended.append(MendedHole(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))
         left = mending.hole.rows - mending.rows
         if not left:
             return
         if not is_last:
             reason = "only some of the range's files exist still; run it again, which asks Kafka for the rest"
-            made.mended.append(Mended(hole=mending.hole, fate=Fate.LEFT, rows=left, reason=reason))
+            made.mended.append(MendedHole(hole=mending.hole, fate=Fate.LEFT, rows=left, reason=reason))
             return
         if self._accept_lost:
-            made.mended.append(Mended(hole=mending.hole, fate=Fate.LOST, rows=left))
+            made.mended.append(MendedHole(hole=mending.hole, fate=Fate.LOST, rows=left))
             made.accepted.append(_accepted(found, mending.hole, lost=left))
             return
         reason = mending.reason or "its file is gone, and the log doesn't have these records any more"
         made.mended.append(
-            Mended(
+            MendedHole(
                 hole=mending.hole,
                 fate=Fate.LEFT,
                 rows=left,

@@ -23,7 +23,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class MendedHole:
     hole: Hole
     fate: Fate
     rows: int
@@ -38,10 +38,10 @@ class RefillReport:
     table: str
     dry_run: bool
     was_back: bool = False
-    mended: tuple[Mended, ...] = ()
+    mended: tuple[MendedHole, ...] = ()
     commit_id: str | None = None
 
-    def of(self, *fates: Fate) -> tuple[Mended, ...]:
+    def of(self, *fates: Fate) -> tuple[MendedHole, ...]:
         return tuple(each for each in self.mended if each.fate in fates)
 
     def rows(self, *fates: Fate) -> int:
@@ -52,5 +52,5 @@ class RefillReport:
         return not self.of(Fate.LEFT)
 
 
-def rows_of(mended: Iterable[Mended]) -> int:
+def rows_of(mended: Iterable[MendedHole]) -> int:
     return sum(each.rows for each in mended)

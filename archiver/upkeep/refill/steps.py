@@ -20,9 +20,9 @@ from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.topics.seen_partition import furthest
-from archiver.upkeep.refill.from_kafka import FromKafka, LogReader
+from archiver.upkeep.refill.from_kafka import FromKafka, RangeRefetcher
 from archiver.upkeep.refill.mending import Mender, Mending
-from archiver.upkeep.refill.report import Fate, Mended
+from archiver.upkeep.refill.report import Fate, MendedHole
 from catalog.account.interval import Interval
 from catalog.account.offset_range import OffsetRange
 from catalog.digests import add_digests
@@ -71,7 +71,7 @@ class Found:
 
 @dataclass(slots=True, kw_only=True)
 class Made:
-    mended: list[Mended] = field(default_factory=list)
+    mended: list[MendedHole] = field(default_factory=list)
     mendings: list[Mending] = field(default_factory=list)
     accepted: list[Acceptance] = field(default_factory=list)
     change: SchemaChange | None = None
@@ -155,7 +155,7 @@ class RefillWork:
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
         """Kafka's records of the ranges. None if the topic is gone or was recreated."""
-        reader = LogReader(
+        reader = RangeRefetcher(
             config=self.config,
             topic=self.topic,
             registry=self.registry,
@@ -237,7 +237,7 @@ def _act(refill: Refill) -> RefilledAct:
     )
 
 
-def _whole(found: Found, mended: Sequence[Mended]) -> list[tuple[int, int, int]]:
+def _whole(found: Found, mended: Sequence[MendedHole]) -> list[tuple[int, int, int]]:
     holes = [
         each.hole
         for each in mended
@@ -265,7 +265,7 @@ def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
     return one if one.is_intact else replace(one, digest=None)
 
 
-def _spans(mended: Sequence[Mended], fate: Fate) -> tuple[tuple[int, int, int], ...]:
+def _spans(mended: Sequence[MendedHole], fate: Fate) -> tuple[tuple[int, int, int], ...]:
     return tuple(
         (each.hole.partition, each.hole.start_offset, each.hole.end_offset) for each in mended if each.fate is fate
     )

@@ -51,14 +51,14 @@ Condition: TypeAlias = Below | AtOffsets | Matching
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RowVerdict:
     """The rows to remove, and those that can't be judged (None if all can)."""
 
     going: Mask
     unjudged: Mask | None = None
 
 
-def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> Verdict:
+def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> RowVerdict:
     """Judge rows of a table. `records` were assembled from them by `mappings`."""
     partitions = records.column("partition").to_numpy()
     offsets = records.column("offset").to_numpy()
@@ -75,10 +75,10 @@ def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, m
             for partition, end in ends.items():
                 found |= (partitions == partition) & (offsets < end)
             if not columns:
-                return Verdict(found & where.rows(records))
+                return RowVerdict(found & where.rows(records))
             answers = {asked: answer(column, rows, mappings) for asked, column in columns.items()}
             going = where.rows(records, answers)
-            return Verdict(found & going, found & where.rows(records, answers, unknown=True) & ~going)
+            return RowVerdict(found & going, found & where.rows(records, answers, unknown=True) & ~going)
         case _ as never:
             assert_never(never)
-    return Verdict(found)
+    return RowVerdict(found)

@@ -25,7 +25,7 @@ from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import Block, SegmentOrigin
 from archiver.storage.spool import TaskSpool
 from archiver.upkeep.reprocess.poor_rows import ErrorKind, Survey, survey
-from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
+from archiver.upkeep.reprocess.redecode import Decoding, RedecodedRows, Redecoder
 from archiver.upkeep.reprocess.row_filter import RowFilter
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.record_digest import RecordDigest
@@ -51,7 +51,7 @@ class ReprocessTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileResult:
+class ReprocessedFile:
     """The poor rows of a file, and those no longer poor. `rewritten` is None if nothing was written."""
 
     path: str
@@ -61,19 +61,19 @@ class FileResult:
     rewritten: RewriteGroup | None = None
 
 
-def reprocess_file(task: ReprocessTask) -> FileResult:
+def reprocess_file(task: ReprocessTask) -> ReprocessedFile:
     """Reprocess one file. Raises UpkeepError, ReplayError and StorageError, with its path."""
     target = task.target
     storage = target.storage()
     with closing(OpenFile.open(storage, task.file)) as file:
         seen = survey(file, task.wanted, task.decoding.row)
-        result = FileResult(path=task.file.path, rows=task.file.rows, found=seen.found)
+        result = ReprocessedFile(path=task.file.path, rows=task.file.rows, found=seen.found)
         if not seen.blocks:
             return result
         rewriting = _Rewriting(task, file, seen, storage.mappings)
         mended = rewriting.trial(seen.blocks, whole=task.dry_run)
         if task.dry_run or not mended:
-            return FileResult(path=result.path, rows=result.rows, found=seen.found, mended=mended)
+            return ReprocessedFile(path=result.path, rows=result.rows, found=seen.found, mended=mended)
         with TaskSpool(target.spool) as spool:
             return rewriting.run(spool)
 
@@ -98,7 +98,7 @@ class _Rewriting:
                     return mended
         return mended
 
-    def run(self, spool: TaskSpool) -> FileResult:
+    def run(self, spool: TaskSpool) -> ReprocessedFile:
         if self._task.partitioning is not None:
             return self._split(spool, self._task.partitioning)
         old, mended, recognition = self._task.file, Counter[ErrorKind](), Recognition()
@@ -111,7 +111,7 @@ class _Rewriting:
             self._check_original(new.digest)
             self._close(new, origin=self._file.reader.metadata.origin, recognition=recognition)
         info = self._uploaded(new)
-        return FileResult(
+        return ReprocessedFile(
             path=old.path,
             rows=info.rows,
             found=self._seen.found,
@@ -148,7 +148,7 @@ class _Rewriting:
         new.check(self._task.file.path)
         return new.upload()
 
-    def _split(self, spool: TaskSpool, partitioning: Partitioning) -> FileResult:
+    def _split(self, spool: TaskSpool, partitioning: Partitioning) -> ReprocessedFile:
         target, old, origin = self._target, self._task.file, self._file.reader.metadata.origin
         summed = summed_by(Recognizer(self._task.decoding.row, self._schema))
         partitions = RowPartitions(partitioning, self._schema)
@@ -177,7 +177,7 @@ class _Rewriting:
                 paths=(old.path,),
                 files=tuple(NewFile(file=info, spans=(_span(origin, info),), is_sorted=info.is_sorted) for info in new),
             )
-        return FileResult(
+        return ReprocessedFile(
             path=old.path,
             rows=sum(info.rows for info in new),
             found=self._seen.found,
@@ -201,7 +201,7 @@ class _Rewriting:
             )
         return self._uploaded(new)
 
-    def _pieces(self, block: Block) -> Iterator[tuple[Mended, pa.RecordBatch]]:
+    def _pieces(self, block: Block) -> Iterator[tuple[RedecodedRows, pa.RecordBatch]]:
         for rows, kafka in self._file.rows(block):
             records = self._file.assembler.records(rows, kafka)
             first = 0

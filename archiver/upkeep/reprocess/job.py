@@ -31,7 +31,7 @@ from archiver.topics.waiting_errors import waits_error
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived
 from archiver.upkeep.reprocess.redecode import Decoding
 from archiver.upkeep.reprocess.report import ReprocessFinished, ReprocessObserver, ReprocessReport
-from archiver.upkeep.reprocess.rounds import Rounds
+from archiver.upkeep.reprocess.rounds import ReprocessRounds
 from archiver.upkeep.reprocess.row_filter import RowFilter, countable_ids
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.properties import metrics_properties
@@ -116,7 +116,7 @@ class Reprocess:
         *,
         registry: Registry,
         catalog: TableCatalog,
-    ) -> tuple[Rounds, Assignment]:
+    ) -> tuple[ReprocessRounds, Assignment]:
         manifests = ManifestReader(countable_ids(archived.table.schema), PlanCache.below(self._config.archive.spool))
         journal = Journal.of(self._config).of_table(archived.table)
         work = TableWork(registry=registry, catalog=catalog, manifests=manifests, journal=journal)
@@ -131,7 +131,7 @@ class Reprocess:
             newest = max(assignment.state.versions, key=lambda each: each.version)
             work.trail(archived.topic).begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
-        rounds = Rounds(
+        rounds = ReprocessRounds(
             self._target(schemas.config, archived.table, assignment),
             Decoding(
                 row=assignment.row,

@@ -49,7 +49,7 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
+class RedecodedRows:
     """Rows in the new file's columns, what improved, and how well the schema fits them."""
 
     rows: pa.RecordBatch
@@ -76,7 +76,7 @@ class Redecoder:
         }
         self._recognizer = Recognizer(decoding.row, schema)
 
-    def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[Mended]:
+    def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[RedecodedRows]:
         """The new rows in order; several pieces above 2 GiB of a column.
 
         `kafka` and `records` (of ASSEMBLED) belong to `rows`.
@@ -92,7 +92,7 @@ class Redecoder:
             first = self.pieces(rows.slice(0, half), kafka.slice(0, half), records.slice(0, half))
             return first + self.pieces(rows.slice(half), kafka.slice(half), records.slice(half))
 
-    def _mend(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> Mended:
+    def _mend(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> RedecodedRows:
         wide = pa.RecordBatch.from_struct_array(self._widen(rows.to_struct_array()))
         wide = pa.RecordBatch.from_arrays(wide.columns, schema=self._schema)
         poor = self._misfits.find(wide, kafka)
@@ -106,7 +106,7 @@ class Redecoder:
                 gone = np.zeros(len(where), np.bool_)
                 gone[places] = again.taken & again.better.get(kind[0], again.taken)
                 mended[kind] = where & gone
-        return Mended(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
+        return RedecodedRows(rows=wide, mended=count_kinds(mended), recognition=self._recognizer.count(wide, records))
 
     def _decode(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> _Again:
         count = rows.num_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from archiver.observer import Observer
-from archiver.upkeep.reprocess.file import FileResult
+from archiver.upkeep.reprocess.file import ReprocessedFile
 from archiver.upkeep.reprocess.poor_rows import ErrorKind
 from schema_mapping.errors import ContextError
 
@@ -21,7 +21,7 @@ class ReprocessReport:
     table: str
     dry_run: bool
     schema_version: int
-    results: tuple[FileResult, ...]
+    results: tuple[ReprocessedFile, ...]
     failures: Mapping[str, ContextError]
     seconds: float
     commit_id: str | None = None
@@ -48,7 +48,7 @@ class ReprocessReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesPlanned:
+class ReprocessPlanned:
     """Repeated if other engines change the table."""
 
     files: int
@@ -56,7 +56,7 @@ class FilesPlanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReprocessed:
-    result: FileResult
+    result: ReprocessedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,6 @@ class ReprocessFinished:
     report: ReprocessReport
 
 
-ReprocessEvent: TypeAlias = FilesPlanned | FileReprocessed | FileFailed | ReprocessFinished
+ReprocessEvent: TypeAlias = ReprocessPlanned | FileReprocessed | FileFailed | ReprocessFinished
 
 ReprocessObserver: TypeAlias = Observer[ReprocessEvent]

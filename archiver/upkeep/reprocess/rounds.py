@@ -15,9 +15,9 @@ from archiver.rewrite.rounds import in_rounds
 from archiver.rewrite.table_work import TableWork
 from archiver.rewrite.target import RewriteTarget
 from archiver.rewrite.upload_claims import UploadClaims
-from archiver.upkeep.reprocess.file import FileResult, ReprocessTask, reprocess_file
+from archiver.upkeep.reprocess.file import ReprocessedFile, ReprocessTask, reprocess_file
 from archiver.upkeep.reprocess.redecode import Decoding
-from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, FilesPlanned, ReprocessObserver
+from archiver.upkeep.reprocess.report import FileFailed, FileReprocessed, ReprocessObserver, ReprocessPlanned
 from archiver.upkeep.reprocess.row_filter import RowFilter, table_ids
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import can_compute, partitioning_of
@@ -31,7 +31,7 @@ from schema_mapping.errors import ContextError
 REASON = "reprocess"
 
 
-class Rounds:
+class ReprocessRounds:
     def __init__(
         self,
         target: RewriteTarget,
@@ -51,7 +51,7 @@ class Rounds:
         self._observer = observer
         self._dry_run = dry_run
         self._read: dict[str, TableFile] = {}
-        self.results: dict[str, FileResult] = {}
+        self.results: dict[str, ReprocessedFile] = {}
         self.failures: dict[str, ContextError] = {}
 
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
@@ -96,7 +96,7 @@ class Rounds:
             )
             for file, partitioning in self._candidates(table, files)
         ]
-        self._observer(FilesPlanned(files=len(tasks)))
+        self._observer(ReprocessPlanned(files=len(tasks)))
         if not tasks:
             return
         engine = self._engines.of_bytes(sum(each.file.size_bytes for each in tasks))

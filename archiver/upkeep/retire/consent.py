@@ -15,7 +15,7 @@ from archiver.config.model import SHORT_RETENTION, TopicConfig
 from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import Consent, RemovalQuestion
 from archiver.upkeep.removal.components import Component
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.plan import Retirement
 from catalog.model import TopicRow
 from catalog.ranges.spans import Cover
@@ -88,7 +88,7 @@ class RetirementConsent:
     def of(
         cls,
         settings: TopicConfig,
-        named: Limits | None,
+        named: RetireLimits | None,
         *,
         topic: TopicRow,
         registry: Registry,

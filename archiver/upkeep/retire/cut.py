@@ -18,7 +18,7 @@ END: int = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RetireLimits:
     """Records before `time_ms` or `offset`, and the oldest beyond `size_bytes` per partition.
 
     None is no limit. Empty `partitions` means all.
@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class RetireCut:
     """An intended first offset: the limits retire no record from it on."""
 
     partition: int
@@ -43,7 +43,7 @@ class Cut:
 
 
 def whole_file_cuts(
-    limits: Limits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
+    limits: RetireLimits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
 ) -> dict[int, int]:
     """The first offset of each partition if only whole files are retired. A file without bounds keeps everything."""
     chosen = {

@@ -35,7 +35,7 @@ from archiver.upkeep.removal.purge import confirmed_time, never, purge
 from archiver.upkeep.removal.rewriting import Removal, RemovalResult
 from archiver.upkeep.removal.work import RemovalWork
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
-from archiver.upkeep.retire.cut import Limits, reach_of, whole_file_cuts
+from archiver.upkeep.retire.cut import RetireLimits, reach_of, whole_file_cuts
 from archiver.upkeep.retire.edge import first_young_offsets
 from archiver.upkeep.retire.plan import Batch, Retirement, groups_of, in_batches, retirement, without_failed
 from archiver.upkeep.retire.report import (
@@ -72,7 +72,7 @@ class Expire:
         topics: Sequence[str] = (),
         observer: ExpireObserver = ignore,
         *,
-        limits: Limits | None = None,
+        limits: RetireLimits | None = None,
         rows: bool = False,
         dry_run: bool = False,
         engine: Engine | None = None,
@@ -152,10 +152,10 @@ class Expire:
         return report
 
 
-def limits_of(settings: TopicConfig, now: float) -> Limits:
+def limits_of(settings: TopicConfig, now: float) -> RetireLimits:
     """The limits of a topic's section at this time (seconds since 1970)."""
     time_ms = None if settings.retention is None else int((now - settings.retention) * 1_000)
-    return Limits(time_ms=time_ms, size_bytes=settings.retention_size)
+    return RetireLimits(time_ms=time_ms, size_bytes=settings.retention_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class TopicExpiry(RemovalWork):
     consent: RetirementConsent
     is_over: Callable[[], bool] = never
 
-    def run(self, limits: Limits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
+    def run(self, limits: RetireLimits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
         """Retire by these limits, and delete files retired before.
 
         Fills `report`. Raises TableError, RegistryError and StorageError.
@@ -197,7 +197,7 @@ class TopicExpiry(RemovalWork):
         if missing is not None:
             raise missing
 
-    def _retire(self, limits: Limits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
+    def _retire(self, limits: RetireLimits, report: TopicRetired, *, rows: bool, dry_run: bool) -> None:
         agreed: PlannedRemoval | None = None
 
         def attempt() -> bool | None:
@@ -225,7 +225,7 @@ class TopicExpiry(RemovalWork):
             in_rounds(attempt, table=self.topic.table, may_be="they can be retired")
 
     def _plan(
-        self, limits: Limits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
+        self, limits: RetireLimits, holds: Sequence[Hold], report: TopicRetired, *, rows: bool
     ) -> tuple[Retirement, Mapping[str, TableFile], Mapping[int, int]]:
         table = self.catalog.reload(self.table)
         cuts = self._cuts(limits, table, report, rows=rows)
@@ -261,7 +261,7 @@ class TopicExpiry(RemovalWork):
                 return ranges
             reach = reach | further
 
-    def _cuts(self, limits: Limits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
+    def _cuts(self, limits: RetireLimits, table: ArchiveTable, report: TopicRetired, *, rows: bool) -> dict[int, int]:
         files = self._files(table, report)
         cuts = whole_file_cuts(limits, files, table.offsets)
         if not rows or limits.time_ms is None:

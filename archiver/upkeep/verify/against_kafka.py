@@ -20,7 +20,7 @@ from archiver.storage.segment import RowRange
 from archiver.topics.divergence import Differences, differences
 from archiver.upkeep.verify.file import VerifyTarget
 from archiver.upkeep.verify.findings import Fault, FaultKind
-from archiver.upkeep.verify.tally import Cut
+from archiver.upkeep.verify.tally import TallyCut
 from archiver.wire import DecodedBatches
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import TopicRow
@@ -42,7 +42,7 @@ class LogState:
 class ProvenCut:
     """A cut of proven records: count, digest, and the files that may have some."""
 
-    cut: Cut
+    cut: TallyCut
     rows: int
     digest: str
     files: tuple[TableFile, ...]
@@ -138,7 +138,7 @@ def tasks_of(
 def failed(task: CompareTask, error: ContextError | None) -> Fault:
     """The fault of a task that couldn't read from the brokers."""
     first, last = task.cuts[0].cut, task.cuts[-1].cut
-    whole = Cut(partition=first.partition, start_offset=first.start_offset, end_offset=last.end_offset)
+    whole = TallyCut(partition=first.partition, start_offset=first.start_offset, end_offset=last.end_offset)
     return _fault(whole, f"the log couldn't be read: {error}")
 
 
@@ -172,7 +172,7 @@ def _compared(fetcher: PartitionFetcher, task: CompareTask, wanted: ProvenCut) -
     return _judged(differing, cut, task.is_compacted)
 
 
-def _judged(found: Differences, cut: Cut, is_compacted: bool | None) -> Compared:
+def _judged(found: Differences, cut: TallyCut, is_compacted: bool | None) -> Compared:
     if found.only_in_log or found.other or (found.only_archived and is_compacted is False):
         return Compared(rows=0, faults=(_fault(cut, f"log and archive differ. {found.text}"),))
     if found.only_archived:
@@ -191,7 +191,7 @@ class _Archived:
         return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
 
 
-def _inside(records: pa.RecordBatch, cut: Cut) -> pa.RecordBatch:
+def _inside(records: pa.RecordBatch, cut: TallyCut) -> pa.RecordBatch:
     offsets = records.column("offset").to_numpy(zero_copy_only=False)
     first, last = np.searchsorted(offsets, (cut.start_offset, cut.end_offset))
     return records.slice(int(first), int(last - first))
@@ -201,7 +201,7 @@ def _is_retired(error: SourceError) -> bool:
     return "lost" in error.context and "log_end" not in error.context
 
 
-def _fault(cut: Cut, message: str) -> Fault:
+def _fault(cut: TallyCut, message: str) -> Fault:
     return Fault(
         kind=FaultKind.KAFKA,
         message=message,

@@ -21,7 +21,7 @@ from archiver.records.matching import SelectedRecords
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.verify.evidence import Claimed
+from archiver.upkeep.verify.evidence import ClaimedRange
 from catalog.iceberg.archive_table import ArchiveTable
 
 _FAR: Final = (1 << 63) - 1
@@ -29,7 +29,7 @@ _STEPS: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class VerifyChoice:
     """A range is verified whole. `sample` is the share of ranges, chosen by `seed`."""
 
     selection: Selection = field(default_factory=Selection)
@@ -46,7 +46,7 @@ class Choice:
         sample: str | None = None,
         seed: int = 0,
         where: str | None = None,
-    ) -> Choice:
+    ) -> VerifyChoice:
         """Parse a person's options. Raises ConfigError if they are invalid."""
         return cls(
             selection=Selection.parse(start=start, end=end, partitions=partitions, where=where),
@@ -59,7 +59,7 @@ class Choice:
         return self.sample >= 1.0 and self.selection == Selection()
 
     def of(
-        self, ranges: Sequence[Claimed], table: ArchiveTable, files: TableFiles, formats: SegmentFormats
+        self, ranges: Sequence[ClaimedRange], table: ArchiveTable, files: TableFiles, formats: SegmentFormats
     ) -> frozenset[int]:
         """The indexes of the chosen ranges. Raises ConfigError."""
         if self.is_all:
@@ -83,7 +83,7 @@ class Choice:
             and self._is_sampled(each)
         )
 
-    def _is_sampled(self, each: Claimed) -> bool:
+    def _is_sampled(self, each: ClaimedRange) -> bool:
         if self.sample >= 1.0:
             return True
         place = f"{self.seed}/{each.range.partition}/{each.range.start_offset}".encode()
@@ -99,7 +99,7 @@ class MatchingRanges:
     doubt: str | None
 
     @classmethod
-    def find(cls, archive: TopicArchive, selection: Selection, ranges: Sequence[Claimed]) -> Self:
+    def find(cls, archive: TopicArchive, selection: Selection, ranges: Sequence[ClaimedRange]) -> Self:
         """Read the records that may match. Raises ConfigError, StorageError and CatalogError."""
         selected, found = SelectedRecords.of(archive, selection), set[int]()
         for wanted in selection.resolve(archive):

@@ -16,7 +16,7 @@ from archiver.audit.signing import PublicKey, Signature, SigningKey
 from archiver.errors import ConfigError, SignatureInvalid
 from archiver.html_page import page_from_markdown
 from archiver.upkeep.verify.page import page_of
-from archiver.upkeep.verify.report import PartitionReport, TopicReport, VerifyReport, root_of
+from archiver.upkeep.verify.report import VerifiedPartition, VerifiedTopic, VerifyReport, root_of
 from schema_mapping.errors import ContextError
 
 FORMAT: Final = 1
@@ -54,7 +54,7 @@ def document_of(report: VerifyReport) -> dict[str, Any]:
     }
 
 
-def topic_json(topic: TopicReport) -> dict[str, Any]:
+def topic_json(topic: VerifiedTopic) -> dict[str, Any]:
     return {
         "topic": topic.topic,
         "table": topic.table,
@@ -133,7 +133,7 @@ def check_report(path: Path, public_key: Path | None) -> CheckedReport:
     return CheckedReport(report=document, key_id=found.key_id if found and public_key else None)
 
 
-def _partition_json(one: PartitionReport) -> dict[str, Any]:
+def _partition_json(one: VerifiedPartition) -> dict[str, Any]:
     return {
         "partition": one.partition,
         "end_offset": one.end_offset,

@@ -11,7 +11,7 @@ from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.late_entry import LateEntry
-from archiver.upkeep.verify.sources import Sources
+from archiver.upkeep.verify.sources import VerifySources
 from catalog.account.comparison import Difference, compare
 from catalog.current_ranges import current_ranges
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
@@ -28,7 +28,7 @@ class Witness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedRange:
     """A range that the table must have, and its source. An `is_unknown` range is known by its rows alone."""
 
     range: StoredRange
@@ -40,7 +40,7 @@ class Claimed:
 class Evidence:
     """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions."""
 
-    ranges: tuple[Claimed, ...]
+    ranges: tuple[ClaimedRange, ...]
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     faults: tuple[Fault, ...]
@@ -64,7 +64,7 @@ class Evidence:
         """
         spans = self.open_spans()
         found = [
-            Claimed(range=one, witness=Witness.FOOTERS)
+            ClaimedRange(range=one, witness=Witness.FOOTERS)
             for one in _ranges_of(claims)
             if any(start <= one.start_offset < end for start, end in spans.get(one.partition, ()))
         ]
@@ -75,7 +75,7 @@ class Evidence:
         return replace(self, ranges=ranges, faults=tuple(faults))
 
 
-def evidence_of(sources: Sources) -> Evidence:
+def evidence_of(sources: VerifySources) -> Evidence:
     """Combine what journal and registry say of the offsets that the table claims."""
     ends = {partition: each.next_offset for partition, each in sources.table.offsets.items()}
     faults = [
@@ -85,7 +85,7 @@ def evidence_of(sources: Sources) -> Evidence:
     every = _journaled(sources.journal)
     journaled = [one for one in every if one.start_offset < ends.get(one.partition, 0)]
     starts = _starts(sources.journal)
-    known = [Claimed(range=one, witness=Witness.JOURNAL) for one in journaled]
+    known = [ClaimedRange(range=one, witness=Witness.JOURNAL) for one in journaled]
     registered = () if sources.registry is None else sources.registry.ranges
     faults += _beyond(sources.reach, every, registered)
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
@@ -101,7 +101,7 @@ def evidence_of(sources: Sources) -> Evidence:
     unnamed = [interval.offsets for interval in account if interval.is_unknown]
     unknown = Cover((offsets.partition, offsets.first, offsets.last + 1) for offsets in unnamed)
     known += [
-        Claimed(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(one.partition, *one.offsets))
+        ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(one.partition, *one.offsets))
         for one in more
     ]
     ranges, overlapping = _disjoint(known)
@@ -217,8 +217,8 @@ def _differing(difference: Difference) -> Fault:
     )
 
 
-def _disjoint(known: Iterable[Claimed]) -> tuple[tuple[Claimed, ...], list[StoredRange]]:
-    kept: list[Claimed] = []
+def _disjoint(known: Iterable[ClaimedRange]) -> tuple[tuple[ClaimedRange, ...], list[StoredRange]]:
+    kept: list[ClaimedRange] = []
     overlapping: list[StoredRange] = []
     for each in sorted(known, key=lambda each: (each.range.partition, each.range.start_offset)):
         before = kept[-1].range if kept else None

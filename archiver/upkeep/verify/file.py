@@ -27,7 +27,7 @@ from archiver.storage.objects import ListedObject
 from archiver.storage.segment import Block
 from archiver.upkeep.verify.file_claims import FileClaim, Identity, check_claim
 from archiver.upkeep.verify.findings import Fault, FaultKind
-from archiver.upkeep.verify.tally import Cut, Piece, Tally
+from archiver.upkeep.verify.tally import Tally, TallyCut, TallyPiece
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping.errors import ContextError
 
@@ -45,7 +45,7 @@ class VerifyTarget(TopicFiles):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileToRead:
     file: TableFile
-    cuts: tuple[Cut, ...]
+    cuts: tuple[TallyCut, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class VerifyTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileResult:
+class VerifiedFile:
     """A file's rows (including `deleted`), pieces of live rows, and faults.
 
     Without `is_read`, `pieces` are partial.
@@ -66,7 +66,7 @@ class FileResult:
     modified_ms: int | None
     rows: int = 0
     deleted: int = 0
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[TallyPiece, ...] = ()
     claim: FileClaim | None = None
     is_intact: bool = False
     is_read: bool = True
@@ -84,7 +84,7 @@ class FileResult:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         return cls(
             **{name: value[name] for name in _PLAIN},
-            pieces=tuple(map(Piece.from_json, value["pieces"])),
+            pieces=tuple(map(TallyPiece.from_json, value["pieces"])),
             claim=None if value["claim"] is None else FileClaim(**value["claim"]),
             faults=tuple(map(Fault.from_json, value["faults"])),
         )
@@ -93,25 +93,25 @@ class FileResult:
 _PLAIN = ("path", "size_bytes", "modified_ms", "rows", "deleted", "is_intact", "is_read")
 
 
-def verify_files(task: VerifyTask) -> tuple[FileResult, ...]:
+def verify_files(task: VerifyTask) -> tuple[VerifiedFile, ...]:
     """Read the files of a task. Failures are in the results."""
     target = task.target
     storage = target.storage()
     pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="verify")
     try:
         if len(task.files) == 1:
-            return (_Reading(target, storage, task.files[0], pool).run(),)
+            return (_FileReading(target, storage, task.files[0], pool).run(),)
         results = [pool.submit(_read, target, storage, each) for each in task.files]
         return tuple(each.result() for each in results)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _read(target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> FileResult:
-    return _Reading(target, storage, wanted).run()
+def _read(target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> VerifiedFile:
+    return _FileReading(target, storage, wanted).run()
 
 
-class _Reading:
+class _FileReading:
     """The reading of one file. With an `ahead` executor, the next batch is read while the current one is hashed."""
 
     def __init__(
@@ -131,7 +131,7 @@ class _Reading:
         self._latest = -1
         self._is_read = True
 
-    def run(self) -> FileResult:
+    def run(self) -> VerifiedFile:
         claim: FileClaim | None = None
         seen: ListedObject | None = None
         try:
@@ -265,8 +265,8 @@ class _Reading:
             )
         )
 
-    def _result(self, claim: FileClaim | None, seen: ListedObject | None) -> FileResult:
-        return FileResult(
+    def _result(self, claim: FileClaim | None, seen: ListedObject | None) -> VerifiedFile:
+        return VerifiedFile(
             path=self._file.path,
             size_bytes=0 if seen is None else seen.size,
             modified_ms=None if seen is None else seen.modified_ms,

@@ -19,19 +19,19 @@ from archiver.engine.runner import Engine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
 from archiver.storage.formats import FORMATS, SegmentFormats
-from archiver.upkeep.verify.choice import Choice
+from archiver.upkeep.verify.choice import VerifyChoice
 from archiver.upkeep.verify.document import REPORT, write_report
 from archiver.upkeep.verify.file import AT_ONCE
 from archiver.upkeep.verify.report import (
     TopicFailed,
-    TopicReport,
     TopicVerified,
+    VerifiedTopic,
     VerifyFinished,
     VerifyObserver,
     VerifyReport,
 )
 from archiver.upkeep.verify.sources import SourceFinder
-from archiver.upkeep.verify.topic_run import TopicRun
+from archiver.upkeep.verify.topic_run import TopicVerification
 from catalog.errors import CatalogDenied, CatalogUnreachable
 from catalog.iceberg.table_catalog import TableCatalog
 from schema_mapping.errors import ContextError
@@ -63,7 +63,7 @@ class Verify:
         topics: Sequence[str] = (),
         observer: VerifyObserver = ignore,
         *,
-        choice: Choice | None = None,
+        choice: VerifyChoice | None = None,
         compares: bool = False,
         metadata: str | None = None,
         asks_registry: bool = True,
@@ -75,7 +75,7 @@ class Verify:
         self._config = config
         self._topics = tuple(dict.fromkeys(topics))
         self._observer = all_of(observer)
-        self._choice = choice or Choice()
+        self._choice = choice or VerifyChoice()
         self._compares = compares
         self._metadata = metadata
         self._asks_registry = asks_registry
@@ -87,7 +87,7 @@ class Verify:
     def run(self) -> VerifyReport:
         """Verify topic by topic. Faults are in the report. Raises ConfigError before any work."""
         started = time.monotonic()
-        topics: list[TopicReport] = []
+        topics: list[VerifiedTopic] = []
         failed: list[TopicFailed] = []
         engines = EngineChoice(
             self._config.spark, self._engine, here_bytes=READ_HERE_BYTES, preloaded=MODULES, heaps=HEAPS
@@ -95,7 +95,7 @@ class Verify:
         key = self._checked(engines)
         with engines:
             for name in self._topics or self._configured():
-                run = TopicRun(
+                run = TopicVerification(
                     config=self._config,
                     finder=SourceFinder(
                         config=self._config, topic=name, metadata=self._metadata, asks_registry=self._asks_registry

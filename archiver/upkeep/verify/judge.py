@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from archiver.archive.table_files import TableFile
-from archiver.upkeep.verify.evidence import Claimed, Evidence, Witness
-from archiver.upkeep.verify.file import FileResult
+from archiver.upkeep.verify.evidence import ClaimedRange, Evidence, Witness
+from archiver.upkeep.verify.file import VerifiedFile
 from archiver.upkeep.verify.findings import Fault, FaultKind, Gap, GapKind, Proof, Proven
-from archiver.upkeep.verify.tally import Cut, Piece, sum_of
+from archiver.upkeep.verify.tally import TallyCut, TallyPiece, sum_of
 from catalog.model import file_name
 from catalog.ranges.stored_ranges import StoredRange
 
@@ -48,15 +48,15 @@ class Judge:
         self,
         evidence: Evidence,
         files: Mapping[str, TableFile],
-        results: Mapping[str, FileResult],
+        results: Mapping[str, VerifiedFile],
         *,
         selected: Collection[int],
     ) -> None:
         self._evidence = evidence
         self._results = results
         self._selected = selected
-        self._pieces: dict[Cut, list[tuple[str, Piece]]] = defaultdict(list)
-        self._outside: list[tuple[str, Piece]] = []
+        self._pieces: dict[TallyCut, list[tuple[str, TallyPiece]]] = defaultdict(list)
+        self._outside: list[tuple[str, TallyPiece]] = []
         for path, result in results.items():
             for piece in result.pieces:
                 if piece.is_outside:
@@ -64,13 +64,13 @@ class Judge:
                 else:
                     self._pieces[piece.cut].append((path, piece))
         self._unread = [(files.get(path), each) for path, each in results.items() if not each.is_read]
-        self._owners: dict[str, set[Cut]] = defaultdict(set)
+        self._owners: dict[str, set[TallyCut]] = defaultdict(set)
         for each in evidence.ranges:
             for path in each.range.paths:
                 self._owners[file_name(path)].add(_cut_of(each.range))
         self._names = {file_name(path) for path in files}
 
-    def judge(self, cuts: Mapping[int, Sequence[Cut]]) -> Judgement:
+    def judge(self, cuts: Mapping[int, Sequence[TallyCut]]) -> Judgement:
         """Judge every range. `cuts` are by the index of their range."""
         found = Judgement()
         for place, claimed in enumerate(self._evidence.ranges):
@@ -98,7 +98,7 @@ class Judge:
         found.faults += self._ends()
         return found
 
-    def _judge(self, claimed: Claimed, pieces: Sequence[tuple[str, Piece]], found: Judgement) -> None:
+    def _judge(self, claimed: ClaimedRange, pieces: Sequence[tuple[str, TallyPiece]], found: Judgement) -> None:
         one = claimed.range
         rows, digest = sum_of(piece for _, piece in pieces)
         if one.lost and not rows:
@@ -138,7 +138,7 @@ class Judge:
                 found.faults.append(_without_word(one, sum(gap.count for gap in gaps)))
 
     def _wrong(
-        self, one: StoredRange, pieces: Sequence[tuple[str, Piece]], rows: int, digest: str
+        self, one: StoredRange, pieces: Sequence[tuple[str, TallyPiece]], rows: int, digest: str
     ) -> tuple[Gap, Fault] | None:
         is_comparable = one.digest is not None and one.rows == one.expected
         if rows == one.expected and (not is_comparable or digest == one.digest or not one.rows):
@@ -289,7 +289,7 @@ def gone_of(one: StoredRange) -> list[Gap]:
     return [_gap(kind, one, count) for kind, count in counts.items() if count]
 
 
-def _without_record(one: StoredRange, pieces: Sequence[Piece], rows: int) -> list[Gap]:
+def _without_record(one: StoredRange, pieces: Sequence[TallyPiece], rows: int) -> list[Gap]:
     count = one.end_offset - one.start_offset - rows
     if not count:
         return []
@@ -324,11 +324,11 @@ def _gap(kind: GapKind, one: StoredRange, count: int) -> Gap:
     )
 
 
-def _cut_of(one: StoredRange) -> Cut:
-    return Cut(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+def _cut_of(one: StoredRange) -> TallyCut:
+    return TallyCut(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
 
 
-def _within(cut: Cut, whole: Cut) -> bool:
+def _within(cut: TallyCut, whole: TallyCut) -> bool:
     return (
         cut.partition == whole.partition
         and whole.start_offset <= cut.start_offset
@@ -336,11 +336,11 @@ def _within(cut: Cut, whole: Cut) -> bool:
     )
 
 
-def _overlaps(one: StoredRange, cut: Cut) -> bool:
+def _overlaps(one: StoredRange, cut: TallyCut) -> bool:
     return one.partition == cut.partition and one.start_offset < cut.end_offset and cut.start_offset < one.end_offset
 
 
-def _may_hold(file: TableFile | None, result: FileResult, one: StoredRange) -> bool:
+def _may_hold(file: TableFile | None, result: VerifiedFile, one: StoredRange) -> bool:
     if file_name(result.path) in {file_name(path) for path in one.paths}:
         return True
     if file is None:
@@ -351,7 +351,7 @@ def _may_hold(file: TableFile | None, result: FileResult, one: StoredRange) -> b
     )
 
 
-def _is_missing(result: FileResult) -> bool:
+def _is_missing(result: VerifiedFile) -> bool:
     return any(fault.kind is FaultKind.MISSING_FILE for fault in result.faults)
 
 

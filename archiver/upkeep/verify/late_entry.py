@@ -14,7 +14,7 @@ from catalog.iceberg.lineage import history, summary_of
 from catalog.iceberg.offsets import decode_ranges
 
 if TYPE_CHECKING:
-    from archiver.upkeep.verify.sources import Sources
+    from archiver.upkeep.verify.sources import VerifySources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class LateEntry:
         return first < end and start < last
 
 
-def late_entry(sources: Sources) -> LateEntry:
+def late_entry(sources: VerifySources) -> LateEntry:
     """The newest commit of ranges, if its entry may be missing."""
     journaled = {commit.commit_id for _, commit in sources.journal.commits}
     for snapshot in history(sources.table.iceberg.metadata):
@@ -50,7 +50,7 @@ def late_entry(sources: Sources) -> LateEntry:
     return LateEntry()
 
 
-def _is_confirmed(entry: LateEntry, sources: Sources) -> bool:
+def _is_confirmed(entry: LateEntry, sources: VerifySources) -> bool:
     if sources.registry is not None and any(
         entry.overlaps(one.partition, *one.offsets) for one in sources.registry.ranges
     ):

@@ -12,11 +12,11 @@ import numpy as np
 from archiver.archive.table_files import TableFile
 from archiver.engine.runner import Engine
 from archiver.errors import ObjectMissing
-from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask, verify_files
+from archiver.upkeep.verify.file import FileToRead, VerifiedFile, VerifyTarget, VerifyTask, verify_files
 from archiver.upkeep.verify.findings import Fault, FaultKind
-from archiver.upkeep.verify.report import FilesPlanned, FilesVerified, VerifyObserver
+from archiver.upkeep.verify.report import FilesVerified, VerifyObserver, VerifyPlanned
 from archiver.upkeep.verify.state import VerifyState
-from archiver.upkeep.verify.tally import Cut
+from archiver.upkeep.verify.tally import TallyCut
 from catalog.model import file_name
 from schema_mapping.errors import ContextError
 
@@ -41,7 +41,7 @@ class FileReading:
     state: VerifyState | None
     engine: Callable[[int], Engine]
     observer: VerifyObserver
-    results: dict[str, FileResult] = field(default_factory=dict)
+    results: dict[str, VerifiedFile] = field(default_factory=dict)
     resumed: int = 0
     _wanted: dict[str, FileToRead] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class FileReading:
         due = fresh if self.state is None else self._unproven(fresh, self.state)
         topic = self.target.topic
         size = sum(each.file.size_bytes for each in due)
-        self.observer(FilesPlanned(topic=topic, files=len(due), size_bytes=size, resumed=len(fresh) - len(due)))
+        self.observer(VerifyPlanned(topic=topic, files=len(due), size_bytes=size, resumed=len(fresh) - len(due)))
         if not due:
             return
         engine = self.engine(size)
@@ -73,7 +73,7 @@ class FileReading:
                     self.resumed += 1
         return [each for each in wanted if each.file.path not in self.results]
 
-    def _proven(self, wanted: FileToRead, state: VerifyState) -> FileResult | None:
+    def _proven(self, wanted: FileToRead, state: VerifyState) -> VerifiedFile | None:
         try:
             seen = self.target.objects.look(wanted.file.path)
         except ContextError:
@@ -94,7 +94,7 @@ class FileReading:
                 for each in files if is_last else ():
                     self.results[each.file.path] = _unread(each, outcome.error)
                 continue
-            read: list[tuple[FileToRead, FileResult]] = []
+            read: list[tuple[FileToRead, VerifiedFile]] = []
             for each, result in zip(files, outcome.result, strict=True):
                 if not is_last and any(fault.kind is FaultKind.UNREADABLE for fault in result.faults):
                     again.append(each)
@@ -125,9 +125,9 @@ class FileReading:
 class CutIndex:
     """The cuts of chosen ranges, and those of which a file may have records."""
 
-    def __init__(self, cuts: Sequence[Cut], owners: Mapping[str, Sequence[Cut]]) -> None:
+    def __init__(self, cuts: Sequence[TallyCut], owners: Mapping[str, Sequence[TallyCut]]) -> None:
         """`owners` are the cuts of ranges that name a file, by file name."""
-        self._by_partition: dict[int, list[Cut]] = {}
+        self._by_partition: dict[int, list[TallyCut]] = {}
         for each in sorted(cuts):
             self._by_partition.setdefault(each.partition, []).append(each)
         self._starts = {
@@ -139,7 +139,7 @@ class CutIndex:
         }
         self._owners = owners
 
-    def of(self, file: TableFile) -> tuple[Cut, ...]:
+    def of(self, file: TableFile) -> tuple[TallyCut, ...]:
         """The cuts by manifest bounds and by naming range: either may have been tampered with."""
         found = set(self._owners.get(file_name(file.path), ()))
         for partition, those in self._by_partition.items():
@@ -177,7 +177,7 @@ def _grouped(files: Sequence[FileToRead], most_bytes: int, most_files: int) -> I
         yield tuple(group)
 
 
-def _unread(wanted: FileToRead, error: ContextError | None) -> FileResult:
+def _unread(wanted: FileToRead, error: ContextError | None) -> VerifiedFile:
     kind = FaultKind.MISSING_FILE if isinstance(error, ObjectMissing) else FaultKind.UNREADABLE
     fault = Fault(kind=kind, message=f"its task failed twice: {error}", file=wanted.file.path)
-    return FileResult(path=wanted.file.path, size_bytes=0, modified_ms=None, is_read=False, faults=(fault,))
+    return VerifiedFile(path=wanted.file.path, size_bytes=0, modified_ms=None, is_read=False, faults=(fault,))

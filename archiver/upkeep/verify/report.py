@@ -15,7 +15,7 @@ from catalog.digests import DIGEST_ALGORITHM, digest_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
+class VerifiedPartition:
     """Proven spans (joined) and gaps of a partition. Offsets are half-open."""
 
     partition: int
@@ -29,7 +29,7 @@ class PartitionReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicReport:
+class VerifiedTopic:
     """The findings of a topic. `sources` says what was read.
 
     `resumed_files` were read by an earlier run. `moved_rows` are proven records in foreign files. `compared_rows` is
@@ -43,7 +43,7 @@ class TopicReport:
     table_uuid: str
     snapshot_id: int | None
     sources: Mapping[str, str]
-    partitions: tuple[PartitionReport, ...]
+    partitions: tuple[VerifiedPartition, ...]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...] = ()
     files: int = 0
@@ -88,7 +88,7 @@ class TopicFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    topics: tuple[TopicReport, ...]
+    topics: tuple[VerifiedTopic, ...]
     failed: tuple[TopicFailed, ...] = ()
     seconds: float = 0.0
 
@@ -117,7 +117,7 @@ def root_of(
 
 def partitions_of(
     ends: Mapping[int, int], proven: Iterable[Proven], gaps: Iterable[Gap]
-) -> tuple[PartitionReport, ...]:
+) -> tuple[VerifiedPartition, ...]:
     """The decisions by partition, with adjacent spans joined."""
     by_partition: dict[int, tuple[list[Proven], list[Gap]]] = {partition: ([], []) for partition in ends}
     for each in proven:
@@ -125,7 +125,7 @@ def partitions_of(
     for gap in gaps:
         by_partition.setdefault(gap.partition, ([], []))[1].append(gap)
     return tuple(
-        PartitionReport(
+        VerifiedPartition(
             partition=partition,
             end_offset=ends.get(partition, 0),
             proven=tuple(_joined_proven(those)),
@@ -178,7 +178,7 @@ def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilesPlanned:
+class VerifyPlanned:
     """`files` files are to be read; `resumed` more were proven by an earlier run."""
 
     topic: str
@@ -209,7 +209,7 @@ class KafkaCompared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicVerified:
-    report: TopicReport
+    report: VerifiedTopic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class VerifyFinished:
 
 
 VerifyEvent: TypeAlias = (
-    FilesPlanned | FilesVerified | FaultFound | KafkaCompared | TopicVerified | TopicFailed | VerifyFinished
+    VerifyPlanned | FilesVerified | FaultFound | KafkaCompared | TopicVerified | TopicFailed | VerifyFinished
 )
 
 VerifyObserver: TypeAlias = Observer[VerifyEvent]

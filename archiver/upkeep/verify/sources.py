@@ -39,7 +39,7 @@ class RegistryState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class VerifySources:
     """The state of a topic. `told` describes each source or its failure.
 
     `reach` is the table's end after reading journal and registry: neither may know more.
@@ -68,7 +68,7 @@ class SourceFinder:
     metadata: str | None = None
     asks_registry: bool = True
 
-    def find(self) -> Sources:
+    def find(self) -> VerifySources:
         """Raises NotArchived without a table, StorageError and TableError.
 
         RegistryNotMigrated or RegistryOutdated if there is no journal and the registry is unreadable.
@@ -95,7 +95,7 @@ class SourceFinder:
             told["journal"] += f" in {journal.folder}"
         if not self.asks_registry:
             told["registry"] = "not asked"
-        return Sources(
+        return VerifySources(
             table=table,
             journal=entries,
             has_journal=journal.folder is not None and not entries.is_empty,

@@ -18,7 +18,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from archiver.storage.private_folder import make_below, make_folder
-from archiver.upkeep.verify.file import FileResult, FileToRead
+from archiver.upkeep.verify.file import FileToRead, VerifiedFile
 
 FOLDER: Final = "verify"
 SETTLED_MS: Final = 10_000
@@ -33,7 +33,7 @@ class VerifyState:
     """The results of one table, by file and cuts. `open` loads those of an earlier run."""
 
     path: Path
-    _known: dict[str, tuple[int, FileResult]] = field(default_factory=dict)
+    _known: dict[str, tuple[int, VerifiedFile]] = field(default_factory=dict)
     _descriptor: int = -1
     _began_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
 
@@ -54,7 +54,7 @@ class VerifyState:
         state._load(time.time() - max_age)
         return state
 
-    def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> FileResult | None:
+    def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> VerifiedFile | None:
         """The result of the same object with the same cuts, if any."""
         known = self._known.get(_key(wanted))
         if (
@@ -69,7 +69,7 @@ class VerifyState:
     def __contains__(self, wanted: FileToRead) -> bool:
         return _key(wanted) in self._known
 
-    def keep(self, results: Iterable[tuple[FileToRead, FileResult]]) -> None:
+    def keep(self, results: Iterable[tuple[FileToRead, VerifiedFile]]) -> None:
         """Keep the results without faults. Raises nothing if the disk refuses them."""
         lines = "".join(self._line(wanted, result) for wanted, result in results if not result.faults)
         with suppress(OSError):
@@ -86,7 +86,7 @@ class VerifyState:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _line(self, wanted: FileToRead, result: FileResult) -> str:
+    def _line(self, wanted: FileToRead, result: VerifiedFile) -> str:
         body = {"version": _VERSION, "key": _key(wanted), "at": self._began_ms, "result": result.to_json()}
         text = json.dumps(body, separators=(",", ":"))
         return f"{_sum(text)} {text}\n"
@@ -101,7 +101,7 @@ class VerifyState:
                 with suppress(KeyError, TypeError, ValueError):
                     value: Mapping[str, Any] = json.loads(text)
                     if value["version"] == _VERSION and value["at"] >= since * 1000:
-                        self._known[value["key"]] = value["at"], FileResult.from_json(value["result"])
+                        self._known[value["key"]] = value["at"], VerifiedFile.from_json(value["result"])
 
 
 def _key(wanted: FileToRead) -> str:

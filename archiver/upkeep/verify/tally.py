@@ -21,7 +21,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Cut:
+class TallyCut:
     """Half-open offsets of a partition whose records are counted together."""
 
     partition: int
@@ -30,13 +30,13 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class TallyPiece:
     """A file's records of a cut. `low` and `high` are offsets.
 
     `gaps` (a limited list) need `is_sorted`. Records of no cut get a piece with `is_outside` per partition.
     """
 
-    cut: Cut
+    cut: TallyCut
     rows: int
     digest: str
     low: int
@@ -52,11 +52,11 @@ class Piece:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         gaps = tuple((start, end) for start, end in value["gaps"])
-        return cls(**{**value, "cut": Cut(**value["cut"]), "gaps": gaps})
+        return cls(**{**value, "cut": TallyCut(**value["cut"]), "gaps": gaps})
 
 
-_OF_CUT: Final = tuple(each.name for each in fields(Cut))
-_OF_PIECE: Final = tuple(each.name for each in fields(Piece))
+_OF_CUT: Final = tuple(each.name for each in fields(TallyCut))
+_OF_PIECE: Final = tuple(each.name for each in fields(TallyPiece))
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class _Sum:
 class Tally:
     """Counts records by cut. `cuts` don't overlap."""
 
-    def __init__(self, cuts: Sequence[Cut]) -> None:
+    def __init__(self, cuts: Sequence[TallyCut]) -> None:
         self._cuts = sorted(cuts)
         self._places = {
             partition: (first, *_edges(self._cuts[first:end])) for partition, first, end in _by_partition(self._cuts)
@@ -123,18 +123,18 @@ class Tally:
             total += digest
         return total
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[TallyPiece, ...]:
         """A piece for each cut with records, and one for each partition with records outside."""
         return tuple(self._piece(place, partition, each) for (place, partition), each in sorted(self._sums.items()))
 
-    def _piece(self, place: int, partition: int, counted: _Sum) -> Piece:
+    def _piece(self, place: int, partition: int, counted: _Sum) -> TallyPiece:
         is_outside = place < 0
         cut = (
-            Cut(partition=partition, start_offset=counted.low, end_offset=counted.high + 1)
+            TallyCut(partition=partition, start_offset=counted.low, end_offset=counted.high + 1)
             if is_outside
             else self._cuts[place]
         )
-        return Piece(
+        return TallyPiece(
             cut=cut,
             rows=counted.rows,
             digest=counted.digest.text,
@@ -175,7 +175,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
     return found
 
 
-def sum_of(pieces: Iterable[Piece]) -> tuple[int, str]:
+def sum_of(pieces: Iterable[TallyPiece]) -> tuple[int, str]:
     rows, total = 0, 0
     for each in pieces:
         rows += each.rows
@@ -183,7 +183,7 @@ def sum_of(pieces: Iterable[Piece]) -> tuple[int, str]:
     return rows, digest_text(total)
 
 
-def _by_partition(cuts: Sequence[Cut]) -> Iterator[tuple[int, int, int]]:
+def _by_partition(cuts: Sequence[TallyCut]) -> Iterator[tuple[int, int, int]]:
     start = 0
     for place in range(1, len(cuts) + 1):
         if place == len(cuts) or cuts[place].partition != cuts[start].partition:
@@ -191,7 +191,7 @@ def _by_partition(cuts: Sequence[Cut]) -> Iterator[tuple[int, int, int]]:
             start = place
 
 
-def _edges(cuts: Sequence[Cut]) -> tuple[Numbers, Numbers]:
+def _edges(cuts: Sequence[TallyCut]) -> tuple[Numbers, Numbers]:
     starts = np.array([each.start_offset for each in cuts], np.int64)
     ends = np.array([each.end_offset for each in cuts], np.int64)
     return starts, ends

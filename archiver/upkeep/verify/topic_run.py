@@ -25,19 +25,19 @@ from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.verify import against_kafka as kafka
-from archiver.upkeep.verify.choice import Choice, MatchingRanges
-from archiver.upkeep.verify.evidence import Claimed, Evidence, evidence_of
+from archiver.upkeep.verify.choice import MatchingRanges, VerifyChoice
+from archiver.upkeep.verify.evidence import ClaimedRange, Evidence, evidence_of
 from archiver.upkeep.verify.file import FileToRead, VerifyTarget
 from archiver.upkeep.verify.file_claims import FileClaim, Identity
 from archiver.upkeep.verify.findings import Fault, FaultKind, Proof
 from archiver.upkeep.verify.judge import Judge, Judgement, gone_of
 from archiver.upkeep.verify.late_entry import late_entry
 from archiver.upkeep.verify.reading import CutIndex, FileReading
-from archiver.upkeep.verify.report import FaultFound, KafkaCompared, TopicReport, VerifyObserver, partitions_of
-from archiver.upkeep.verify.sources import SourceFinder, Sources
+from archiver.upkeep.verify.report import FaultFound, KafkaCompared, VerifiedTopic, VerifyObserver, partitions_of
+from archiver.upkeep.verify.sources import SourceFinder, VerifySources
 from archiver.upkeep.verify.state import VerifyState
 from archiver.upkeep.verify.summaries import check_digests, check_summaries
-from archiver.upkeep.verify.tally import Cut, sum_of
+from archiver.upkeep.verify.tally import TallyCut, sum_of
 from catalog.errors import RolledBack, TableError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage
@@ -49,19 +49,19 @@ ROUNDS: Final = 5
 
 
 @dataclass(slots=True, kw_only=True)
-class TopicRun:
+class TopicVerification:
     """One topic's verification. `engine` gets the number of bytes to read."""
 
     config: Config
     finder: SourceFinder
-    choice: Choice
+    choice: VerifyChoice
     engine: Callable[[int], Engine]
     observer: VerifyObserver
     formats: SegmentFormats
     compares: bool
     state_age: float | None
 
-    def run(self) -> TopicReport:
+    def run(self) -> VerifiedTopic:
         """Verify. Raises CatalogError and StorageError if the topic can't be verified at all."""
         started = time.monotonic()
         sources = self.finder.find()
@@ -100,7 +100,7 @@ class TopicRun:
         except SourceError as error:
             return Fault(kind=FaultKind.KAFKA, message=f"nothing was compared with the brokers: {error}")
 
-    def _told_of(self, sources: Sources) -> list[Fault]:
+    def _told_of(self, sources: VerifySources) -> list[Fault]:
         found = []
         try:
             check_lineage(sources.table)
@@ -159,7 +159,7 @@ class TopicRun:
 
     def _report(
         self,
-        sources: Sources,
+        sources: VerifySources,
         plan: _Plan,
         reading: FileReading,
         found: Judgement,
@@ -167,7 +167,7 @@ class TopicRun:
         faults: Sequence[Fault],
         notes: Sequence[str],
         rows: int | None,
-    ) -> TopicReport:
+    ) -> VerifiedTopic:
         table = sources.table
         for each in faults:
             self.observer(FaultFound(topic=table.topic.topic, fault=each))
@@ -192,7 +192,7 @@ class TopicRun:
             told.append(f"the journal has no entry of the newest commit {late} yet: the next run writes it")
         if sources.registry is not None and sources.registry.is_in_doubt:
             told.append("a commit is in doubt or not recorded yet: the registry wasn't held against the journal")
-        return TopicReport(
+        return VerifiedTopic(
             topic=table.topic.topic,
             table=table.topic.table,
             cluster_id=table.topic.cluster_id,
@@ -217,13 +217,13 @@ class _Plan:
     evidence: Evidence
     files: tuple[TableFile, ...]
     wanted: tuple[FileToRead, ...]
-    cuts: Mapping[int, tuple[Cut, ...]]
+    cuts: Mapping[int, tuple[TallyCut, ...]]
     selected: frozenset[int]
     doubt: str | None
     faults: tuple[Fault, ...]
 
     @classmethod
-    def of(cls, run: TopicRun, sources: Sources, log: kafka.LogState | None) -> _Plan:
+    def of(cls, run: TopicVerification, sources: VerifySources, log: kafka.LogState | None) -> _Plan:
         table = sources.table
         broken: dict[str, StorageError] = {}
         reader = ManifestReader(cache=PlanCache.below(run.config.archive.spool))
@@ -279,7 +279,7 @@ class _Plan:
 
 
 def _with_footers(
-    evidence: Evidence, files: Sequence[TableFile], sources: Sources, formats: SegmentFormats
+    evidence: Evidence, files: Sequence[TableFile], sources: VerifySources, formats: SegmentFormats
 ) -> Evidence:
     spans = evidence.open_spans()
     objects = ObjectStore.of_table(sources.table.iceberg)
@@ -338,18 +338,18 @@ def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) 
     return at is None or any(at.low < end and start <= at.high for start, end in spans)
 
 
-def _cuts(claimed: Claimed, borders: Mapping[int, int]) -> tuple[Cut, ...]:
+def _cuts(claimed: ClaimedRange, borders: Mapping[int, int]) -> tuple[TallyCut, ...]:
     one = claimed.range
     edges = [one.start_offset, one.end_offset]
     border = borders.get(one.partition, 0)
     if one.start_offset < border < one.end_offset:
         edges.insert(1, border)
     pairs = pairwise(edges)
-    return tuple(Cut(partition=one.partition, start_offset=start, end_offset=end) for start, end in pairs)
+    return tuple(TallyCut(partition=one.partition, start_offset=start, end_offset=end) for start, end in pairs)
 
 
-def _index(ranges: Sequence[Claimed], cuts: Mapping[int, Sequence[Cut]]) -> CutIndex:
-    owners: dict[str, list[Cut]] = defaultdict(list)
+def _index(ranges: Sequence[ClaimedRange], cuts: Mapping[int, Sequence[TallyCut]]) -> CutIndex:
+    owners: dict[str, list[TallyCut]] = defaultdict(list)
     for place, those in cuts.items():
         for path in ranges[place].range.paths:
             owners[file_name(path)] += those
@@ -380,7 +380,7 @@ def _of_files(reading: FileReading) -> list[Fault]:
     return [fault for _, each in sorted(reading.results.items()) for fault in each.faults]
 
 
-def _target(sources: Sources, formats: SegmentFormats) -> VerifyTarget:
+def _target(sources: VerifySources, formats: SegmentFormats) -> VerifyTarget:
     topic = sources.table.topic
     return VerifyTarget(
         topic=topic.topic,
@@ -396,7 +396,7 @@ def _target(sources: Sources, formats: SegmentFormats) -> VerifyTarget:
     )
 
 
-def _timed(report: TopicReport, seconds: float) -> TopicReport:
+def _timed(report: VerifiedTopic, seconds: float) -> VerifiedTopic:
     return replace(report, seconds=seconds)
 
 

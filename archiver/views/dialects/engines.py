@@ -10,21 +10,21 @@ from archiver.views.dialects.dialect import Dialect
 from archiver.views.dialects.duckdb import DuckDB
 from archiver.views.dialects.spark import Spark
 from archiver.views.dialects.trino import Trino
-from archiver.views.kinds import Engine
+from archiver.views.kinds import QueryEngine
 
 
-def dialect_of(engine: Engine) -> Dialect:
+def dialect_of(engine: QueryEngine) -> Dialect:
     """Return the engine's dialect."""
     match engine:
-        case Engine.SPARK:
+        case QueryEngine.SPARK:
             return Spark()
-        case Engine.TRINO:
+        case QueryEngine.TRINO:
             return Trino()
-        case Engine.DUCKDB:
+        case QueryEngine.DUCKDB:
             return DuckDB()
-        case Engine.CLICKHOUSE:
+        case QueryEngine.CLICKHOUSE:
             return ClickHouse()
-        case Engine.ATHENA:
+        case QueryEngine.ATHENA:
             return Athena()
         case _:
             assert_never(engine)

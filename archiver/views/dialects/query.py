@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from archiver.views.columns import Bytes, Field, HeaderMap, Instant, IsNull, MergedColumn, Path, Source
+from archiver.views.columns import Bytes, Field, HeaderMap, Instant, MergedColumn, Path, Source, StructIsNull
 from archiver.views.dialects.dialect import Dialect, Place
 from archiver.views.kinds import Rows
 from archiver.views.view import View
@@ -73,7 +73,7 @@ def _sql(source: Source, dialect: Dialect) -> str:
         case MergedColumn():
             older = [dialect.cast(_field(path, dialect), source.type) for path in source.older]
             return f"coalesce({', '.join((_field(source.path, dialect), *older))})"
-        case IsNull():
+        case StructIsNull():
             scalars = [_field(path, dialect) for path in source.scalars]
             collections = [_field(path, dialect) for path in source.collections]
             return dialect.is_null(_field(source.path, dialect), scalars, collections)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from archiver.views.dialects import dialect_of
-from archiver.views.kinds import Engine
+from archiver.views.kinds import QueryEngine
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-_DIALECT: Final = dialect_of(Engine.DUCKDB)
+_DIALECT: Final = dialect_of(QueryEngine.DUCKDB)
 _TOKENS: Final = "/v1/oauth/tokens"
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from archiver.archive.tables import CatalogTables
 from archiver.config import Config, load_config
 from archiver.errors import ConfigError
-from archiver.views.choice import Choice
+from archiver.views.choice import ColumnChoice
 from archiver.views.dialects import Place, dialect_of, statement
 from archiver.views.duckdb.catalog import attach
-from archiver.views.kinds import ByteForm, Engine, Rows
+from archiver.views.kinds import ByteForm, QueryEngine, Rows
 from archiver.views.view import view_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def register(
     subclasses of TableError.
     """
     loaded = config if isinstance(config, Config) else load_config(Path(config))
-    choice = Choice(wanted=tuple(columns), excluded=tuple(exclude), depth=depth, byte_form=ByteForm(bytes_as))
+    choice = ColumnChoice(wanted=tuple(columns), excluded=tuple(exclude), depth=depth, byte_form=ByteForm(bytes_as))
     tables = CatalogTables(loaded)
     attach(connection, loaded.catalog, name=catalog)
     statements: dict[str, str] = {}
@@ -52,7 +52,7 @@ def register(
             raise ConfigError(
                 "two topics would have one view: register them one by one, each with a `name`", topic=topic
             )
-        statements[place.name] = statement(view, dialect_of(Engine.DUCKDB), place)
+        statements[place.name] = statement(view, dialect_of(QueryEngine.DUCKDB), place)
     for each in statements.values():
         connection.execute(each)
     return tuple(statements)

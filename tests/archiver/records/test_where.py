@@ -13,7 +13,7 @@ from archiver.archive.records import RECORDS
 from archiver.errors import ConfigError
 from archiver.records.selection import Selection
 from archiver.records.where import Bounds, Where
-from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Exists, Header, IsNull, Not, NumberIs
+from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Exists, Header, Not, NullTest, NumberIs
 from archiver.replay.export import records
 from tests.support.archive.lake import Lake
 
@@ -119,7 +119,7 @@ _numbers = st.builds(
     st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),
     st.integers(-2, 11),
 )
-_others = st.sampled_from([IsNull("key"), Exists(Header(b"a")), BytesAre("key", "=", b"")])
+_others = st.sampled_from([NullTest("key"), Exists(Header(b"a")), BytesAre("key", "=", b"")])
 _conditions = st.recursive(
     _numbers | _others,
     lambda inner: (

@@ -15,7 +15,7 @@ from archiver.kafka.group_offsets import CommittedOffset
 from archiver.republish import groups
 from archiver.republish.groups import GroupTranslation
 from archiver.republish.offset_runs import Runs
-from archiver.republish.progress_log import Begun, Course, Entry, Moved
+from archiver.republish.progress_log import Begun, Course, Entry, MovedUpTo
 from archiver.republish.report import GroupReport
 
 COURSE = Course(cluster_id="c", topic="t", table_id="1", target="copy", target_id="2", start="", where="")
@@ -85,8 +85,8 @@ def carried(world: World, monkeypatch: pytest.MonkeyPatch) -> GroupReport:
     return report
 
 
-def moved(base: int, count: int = 100) -> Moved:
-    return Moved(partition=0, sequence=1, next_offset=count, runs=Runs.of(np.arange(count, dtype=np.int64), base))
+def moved(base: int, count: int = 100) -> MovedUpTo:
+    return MovedUpTo(partition=0, sequence=1, next_offset=count, runs=Runs.of(np.arange(count, dtype=np.int64), base))
 
 
 def appended(**more: Any) -> World:
@@ -128,7 +128,7 @@ def test_what_was_aborted_or_deleted_before_the_first_record_holds_no_group_back
 
 
 def test_where_nothing_was_moved_a_group_goes_on_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = Moved(partition=0, sequence=1, next_offset=100, runs=Runs.joined([]))
+    nothing = MovedUpTo(partition=0, sequence=1, next_offset=100, runs=Runs.joined([]))
     world = World([BEGUN, nothing], end=5_000, others=range(5_000), source=40)
     assert carried(world, monkeypatch).moved == {0: 5_000}
     assert world.asked == ["latest_stable", "entries"]

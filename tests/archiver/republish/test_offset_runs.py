@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archiver.republish.offset_map import PlacesInTarget
 from archiver.republish.offset_runs import Runs
-from archiver.republish.progress_log import Begun, Course, Moved, entries_of
+from archiver.republish.progress_log import Begun, Course, MovedUpTo, entries_of
 
 COURSE = Course(cluster_id="c", topic="t", table_id="u", target="v", target_id="w", start="", where="")
 _gaps = st.lists(st.integers(1, 4), min_size=1, max_size=40)
@@ -53,7 +53,7 @@ def test_a_reader_goes_on_at_the_next_record(portions: list[list[int]], offset: 
     assert Runs.joined(parts).place_of(offset) == (min(later) if later else None)
 
     reached = max(expected) + 5
-    entries: list[Begun | Moved] = [Begun(partition=0, offset=10, course=COURSE)]
+    entries: list[Begun | MovedUpTo] = [Begun(partition=0, offset=10, course=COURSE)]
     for number, part in enumerate(parts):
         after, last = len(entries) - 1, int(part.sources[-1] + part.counts[-1])
         is_last = number == len(parts) - 1

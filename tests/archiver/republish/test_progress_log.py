@@ -13,7 +13,7 @@ from archiver.errors import ReplayError
 from archiver.republish import progress_log
 from archiver.republish.offset_map import PlacesInTarget
 from archiver.republish.offset_runs import Runs
-from archiver.republish.progress_log import Begun, Course, Entry, Moved, ProgressLog
+from archiver.republish.progress_log import Begun, Course, Entry, MovedUpTo, ProgressLog
 
 COURSE = Course(cluster_id="c", topic="t", table_id="1", target="copy", target_id="2", start="", where="")
 
@@ -50,14 +50,14 @@ def begun(partition: int, offset: int = 0) -> Begun:
     return Begun(partition=partition, offset=offset, course=COURSE)
 
 
-def moved(partition: int, sequence: int) -> Moved:
+def moved(partition: int, sequence: int) -> MovedUpTo:
     runs = Runs.of(np.arange(10 * (sequence - 1), 10 * sequence, dtype=np.int64), 20 * sequence)
-    return Moved(partition=partition, sequence=sequence, next_offset=10 * sequence, runs=runs)
+    return MovedUpTo(partition=partition, sequence=sequence, next_offset=10 * sequence, runs=runs)
 
 
 def test_a_whole_log_is_read(log_of: Callable[[list[Entry]], ProgressLog]) -> None:
     log = log_of([begun(0), begun(3, 5), moved(0, 1), moved(3, 1), moved(0, 2)])
-    assert [type(each) for each in log.entries()] == [Begun, Begun, Moved, Moved, Moved]
+    assert [type(each) for each in log.entries()] == [Begun, Begun, MovedUpTo, MovedUpTo, MovedUpTo]
     assert {each: found.next_offset for each, found in log.read().items()} == {0: 20, 3: 10}
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from archiver.rewrite.settling import Outcome, outcome_of
+from archiver.rewrite.settling import RewriteOutcome, outcome_of
 from catalog.model import new_id
 from catalog.ranges.rewrite import RecordSpan, Rewrite, RewriteGroup
 
@@ -23,7 +23,7 @@ def retired(*paths: str) -> Rewrite:
 
 def judged(
     one: Rewrite, *, table: int = 7, recorded: int = 0, there: tuple[str, ...] = (), takers: set[str] | None = None
-) -> Outcome:
+) -> RewriteOutcome:
     """By the first offsets that the table and the registry have, the files there, and what the journal has."""
     has = cast("Any", SimpleNamespace(topic=None, first_offsets={0: table}))
     registry = cast("Any", SimpleNamespace(retention=SimpleNamespace(first_offsets=lambda _: {0: recorded})))
@@ -32,20 +32,21 @@ def judged(
 
 
 @pytest.mark.parametrize(
-    ("table", "recorded", "outcome"), [(7, 0, Outcome.LANDED), (7, 7, Outcome.DISPLACED), (6, 0, Outcome.OPEN)]
+    ("table", "recorded", "outcome"),
+    [(7, 0, RewriteOutcome.LANDED), (7, 7, RewriteOutcome.DISPLACED), (6, 0, RewriteOutcome.OPEN)],
 )
-def test_of_first_offsets_alone_the_one_that_nobody_recorded_landed(table: int, recorded: int, outcome: Outcome):
+def test_of_first_offsets_alone_the_one_that_nobody_recorded_landed(table: int, recorded: int, outcome: RewriteOutcome):
     assert judged(retired(), table=table, recorded=recorded) == outcome
 
 
 def test_files_that_are_gone_were_taken_by_it_unless_the_journal_knows_another():
     one = retired(OLD)
-    assert judged(one) == Outcome.LANDED
-    assert judged(one, takers={"another"}) == Outcome.DISPLACED
-    assert judged(one, takers={"another", one.commit_id}) == Outcome.LANDED
+    assert judged(one) == RewriteOutcome.LANDED
+    assert judged(one, takers={"another"}) == RewriteOutcome.DISPLACED
+    assert judged(one, takers={"another", one.commit_id}) == RewriteOutcome.LANDED
 
 
 def test_while_all_of_its_files_are_there_it_may_land():
     one = retired(OLD, OTHER)
-    assert judged(one, there=(OLD, OTHER)) == Outcome.OPEN
-    assert judged(one, there=(OLD,)) == Outcome.DISPLACED
+    assert judged(one, there=(OLD, OTHER)) == RewriteOutcome.OPEN
+    assert judged(one, there=(OLD,)) == RewriteOutcome.DISPLACED

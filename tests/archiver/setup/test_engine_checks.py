@@ -8,7 +8,7 @@ import pytest
 
 from archiver.config import load_config
 from archiver.setup.engine_checks import look_at_engines
-from archiver.setup.findings import Outcome
+from archiver.setup.findings import CheckOutcome
 from archiver.topics.catalog_upkeep import upkeep_note
 
 CONFIG = """
@@ -35,17 +35,17 @@ def config(folder: Path, *, uri: str = "http://localhost:1", more: str = "") -> 
 
 def test_columns_that_a_warehouse_refuses(tmp_path: Path) -> None:
     (finding,) = look_at_engines(load_config(config(tmp_path)))
-    assert (finding.subject, finding.outcome) == ("topic deep", Outcome.WARNING)
+    assert (finding.subject, finding.outcome) == ("topic deep", CheckOutcome.WARNING)
     assert "BigQuery takes at most 15 levels of nested records, and `val` has 16" in finding.detail
     assert "max_depth = 14" in finding.detail
     (finding,) = look_at_engines(load_config(config(tmp_path, more=", max_depth = 14")))
-    assert (finding.outcome, finding.detail) == (Outcome.OK, "no table exceeds a known limit of an engine")
+    assert (finding.outcome, finding.detail) == (CheckOutcome.OK, "no table exceeds a known limit of an engine")
 
 
 def test_a_catalog_that_works_on_its_own(tmp_path: Path) -> None:
     path = config(tmp_path, uri="https://s3tables.eu-west-1.amazonaws.com/iceberg", more=", max_depth = 9")
     (finding,) = look_at_engines(load_config(path))
-    assert (finding.subject, finding.outcome) == ("catalog", Outcome.WARNING)
+    assert (finding.subject, finding.outcome) == ("catalog", CheckOutcome.WARNING)
     assert "unreferencedDays" in finding.detail
 
 

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from archiver.config.model import ArchiveSection
 from archiver.errors import BrokerUnavailable
-from archiver.setup.findings import Check, Finding, Outcome
+from archiver.setup.findings import Check, CheckOutcome, Finding
 from archiver.setup.machine_checks import look_at_java, look_at_spool
 from archiver.terminal.check_screen import check_json, finding_lines, verdict
 
@@ -29,7 +29,7 @@ def test_findings_before_an_error_stay() -> None:
         raise BrokerUnavailable("gone", broker="b")
 
     first, second = Check(part="Kafka", look=look, seconds=30).findings()
-    assert (first.outcome, first.detail) == (Outcome.OK, "there")
+    assert (first.outcome, first.detail) == (CheckOutcome.OK, "there")
     assert (second.failed, type(second.error)) == (True, BrokerUnavailable)
 
 
@@ -63,28 +63,31 @@ def test_a_check_that_hangs_is_given_up() -> None:
 def test_a_spool_that_is_not_there_is_tried_and_removed_again(tmp_path: Path) -> None:
     section = ArchiveSection(spool=tmp_path / "a" / "b")
     (found,) = look_at_spool(section)
-    assert found.outcome is Outcome.OK
+    assert found.outcome is CheckOutcome.OK
     assert "mode 0700, made when it is needed" in found.detail
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_spool_without_room_is_a_warning(tmp_path: Path) -> None:
     (found,) = look_at_spool(ArchiveSection(spool=tmp_path, spool_size=f"{1 << 60}B"))
-    assert found.outcome is Outcome.WARNING
+    assert found.outcome is CheckOutcome.WARNING
     assert "Give it room" in found.detail
 
 
 def test_spark_connect_needs_no_java() -> None:
     (found,) = look_at_java({"remote": "sc://somewhere"})
-    assert found.outcome is Outcome.SKIPPED
+    assert found.outcome is CheckOutcome.SKIPPED
 
 
 FOUND = (
     Finding(part="Kafka", detail="cluster [abc]", seconds=0.25),
     Finding(
-        part="Kafka", subject="topic [x]", outcome=Outcome.FAILED, error=BrokerUnavailable("no [one]", broker="b:1")
+        part="Kafka",
+        subject="topic [x]",
+        outcome=CheckOutcome.FAILED,
+        error=BrokerUnavailable("no [one]", broker="b:1"),
     ),
-    Finding(part="Spool", outcome=Outcome.WARNING, detail="little room"),
+    Finding(part="Spool", outcome=CheckOutcome.WARNING, detail="little room"),
 )
 
 

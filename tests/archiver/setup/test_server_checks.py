@@ -17,7 +17,7 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochResponse,
 )
 
-from archiver.setup.findings import Finding, Outcome
+from archiver.setup.findings import CheckOutcome, Finding
 from archiver.setup.server_checks import look_at_kafka
 from tests.support.kafka.fake_brokers import FakeCluster, fake_cluster, fetched, listed
 from tests.support.kafka.record_batches import Record, build
@@ -51,13 +51,13 @@ def findings(cluster: FakeCluster) -> list[Finding]:
 
 
 def test_brokers_that_have_everything(cluster: FakeCluster) -> None:
-    assert [finding.outcome for finding in findings(cluster)] == [Outcome.OK, Outcome.OK]
+    assert [finding.outcome for finding in findings(cluster)] == [CheckOutcome.OK, CheckOutcome.OK]
 
 
 def test_requests_that_the_brokers_lack(cluster: FakeCluster) -> None:
     for kind in (DescribeLogDirsRequest, DescribeProducersRequest, OffsetForLeaderEpochRequest):
         del cluster.versions[kind]
-    warnings = [finding for finding in findings(cluster) if finding.outcome is Outcome.WARNING]
+    warnings = [finding for finding in findings(cluster) if finding.outcome is CheckOutcome.WARNING]
     assert [warning.subject for warning in warnings] == [
         "OffsetForLeaderEpoch",
         "DescribeLogDirs",
@@ -69,7 +69,7 @@ def test_requests_that_the_brokers_lack(cluster: FakeCluster) -> None:
 def test_epochs_that_prove_nothing(cluster: FakeCluster) -> None:
     cluster.answers[OffsetForLeaderEpochRequest] = lambda *_: epoch_end(0, 0)
     (*_, last) = findings(cluster)
-    assert (last.subject, last.outcome) == ("topic t", Outcome.WARNING)
+    assert (last.subject, last.outcome) == ("topic t", CheckOutcome.WARNING)
     assert last.detail.startswith("the brokers' answers about leader epochs of topic t prove nothing")
 
 

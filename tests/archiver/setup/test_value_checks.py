@@ -10,7 +10,7 @@ import pytest
 from archiver.config.model import SchemaRegistrySection, TopicConfig
 from archiver.schemas import mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
-from archiver.setup.findings import Finding, Outcome
+from archiver.setup.findings import CheckOutcome, Finding
 from archiver.setup.samples import RecentRecords
 from archiver.setup.value_checks import decoded
 from archiver.wire import RECORDS
@@ -55,7 +55,7 @@ def enveloped(number: int, body: bytes, indexes: bytes = b"\0") -> bytes:
 def test_all_values_decode(registry: FakeRegistry) -> None:
     number = registry.register("orders-value", TEXT)
     finding = looked(registry, records(enveloped(number, b"\x08\1"), None), records(enveloped(number, b"")))
-    assert (finding.outcome, finding.detail) == (Outcome.OK, "all of 2 sampled values decode")
+    assert (finding.outcome, finding.detail) == (CheckOutcome.OK, "all of 2 sampled values decode")
     assert looked(registry, records(None)).detail == "the sample has no values"
     assert looked(registry).detail == "the sample has no values"
 
@@ -70,7 +70,7 @@ def test_values_that_would_stay_raw_have_reasons(registry: FakeRegistry) -> None
         records(enveloped(number, b"\x08\1"), b"text", enveloped(number, b"\x08\1", b"\2\2"), partition=2, offset=10),
         records(enveloped(77, b""), enveloped(refused, b""), enveloped(refused, b""), enveloped(number, b"\xff")),
     )
-    assert finding.outcome is Outcome.WARNING
+    assert finding.outcome is CheckOutcome.WARNING
     head, *reasons = finding.detail.split("; ")
     assert head.startswith("6 of 7 sampled values would stay raw: 1 bad_envelope@0: they don't begin with")
     assert "(first in partition 2 at offset 11)" in head

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 
 from archiver.telemetry.instruments import Instruments
 from archiver.telemetry.metrics import METRICS, MetricRow, counter
-from archiver.telemetry.serving import BudgetRefusals, ServeInstruments, Sources, Traffic
+from archiver.telemetry.serving import BudgetRefusals, ServeInstruments, ServingSources, Traffic
 
 DOCS = Path(__file__).parents[3] / "docs"
 JOB = [row for row in METRICS.values() if not row.is_of_servers]
@@ -24,7 +24,7 @@ def of_servers() -> Iterable[Metric]:
     BudgetRefusals(instruments.registry)
     names = ("connections", "cache_bytes", "cache_chunks", "cache_hits", "cache_misses", "disk_bytes", "disk_hits")
     instruments.read(
-        Sources(
+        ServingSources(
             **dict.fromkeys(names, lambda: 1),
             decode_seconds=lambda: 1.0,
             members=lambda: {"g": 1},

@@ -12,20 +12,20 @@ from archiver.errors import UpkeepError
 from archiver.terminal.console import TextConsole
 from archiver.terminal.json_lines import JsonLines
 from archiver.terminal.reprocess_screen import ReprocessScreen
-from archiver.upkeep.reprocess.file import FileResult
+from archiver.upkeep.reprocess.file import ReprocessedFile
 from archiver.upkeep.reprocess.report import (
     FileFailed,
     FileReprocessed,
-    FilesPlanned,
     ReprocessEvent,
     ReprocessFinished,
     ReprocessObserver,
+    ReprocessPlanned,
     ReprocessReport,
 )
 from tests.support.terminal.screen import seen
 
 TRUNCATED = ("value", "truncated")
-RESULT = FileResult(path="s3://b/1", rows=9, found=Counter({TRUNCATED: 3}), mended=Counter({TRUNCATED: 2}))
+RESULT = ReprocessedFile(path="s3://b/1", rows=9, found=Counter({TRUNCATED: 3}), mended=Counter({TRUNCATED: 2}))
 ERROR = UpkeepError("the file belongs to an earlier partitioning", file="s3://b/2")
 REPORT = ReprocessReport(
     topic="orders",
@@ -41,7 +41,7 @@ REPORT = ReprocessReport(
 
 def play(observer: ReprocessObserver) -> None:
     events: tuple[ReprocessEvent, ...] = (
-        FilesPlanned(files=2),
+        ReprocessPlanned(files=2),
         FileReprocessed(result=RESULT),
         FileFailed(path="s3://b/2", error=ERROR),
         ReprocessFinished(report=REPORT),

@@ -12,16 +12,16 @@ from pyiceberg.types import BinaryType, ListType, LongType, NestedField, StringT
 
 from archiver.errors import ConfigError
 from archiver.views.catalog_view import check_reads_views
-from archiver.views.choice import Choice
+from archiver.views.choice import ColumnChoice
 from archiver.views.dialects import Place, dialect_of, statement
-from archiver.views.kinds import ByteForm, Engine, Rows
+from archiver.views.kinds import ByteForm, QueryEngine, Rows
 from archiver.views.view import View, view_of
 from tests.support.catalog.memory import KAFKA
 
 CITY = StructType(NestedField(112, "city", StringType()), NestedField(113, "__unrecognized__", BinaryType()))
 HEADER = StructType(NestedField(6, "key", StringType(), required=True), NestedField(7, "value", BinaryType()))
 TABLE = ("my.shop", "orders")
-SMALL = Choice(wanted=("key", "add*", 'odd`"*', "headers"), byte_form=ByteForm.HEX)
+SMALL = ColumnChoice(wanted=("key", "add*", 'odd`"*', "headers"), byte_form=ByteForm.HEX)
 
 
 def schema(*fields: NestedField, number: int = 0) -> Schema:
@@ -49,7 +49,7 @@ def view(*history: Schema, **options: Any) -> View:
     return view_of(TABLE, cast("Any", metadata), **options)
 
 
-def printed(engine: Engine, found: View, **place: Any) -> str:
+def printed(engine: QueryEngine, found: View, **place: Any) -> str:
     return statement(found, dialect_of(engine), Place(catalog="lake", name=place.pop("name", "v"), **place))
 
 
@@ -58,7 +58,7 @@ def names(found: View) -> list[str]:
 
 
 def test_spark() -> None:
-    assert printed(Engine.SPARK, view(TYPED, choice=SMALL)) == (
+    assert printed(QueryEngine.SPARK, view(TYPED, choice=SMALL)) == (
         "CREATE OR REPLACE VIEW `lake`.`my.shop`.`v` AS\n"
         "SELECT\n"
         "  hex(`record`.`key`.`__raw__`) AS `key`,\n"
@@ -72,7 +72,7 @@ def test_spark() -> None:
 
 
 def test_trino() -> None:
-    assert printed(Engine.TRINO, view(TYPED, choice=SMALL), namespace=("a", "b")) == (
+    assert printed(QueryEngine.TRINO, view(TYPED, choice=SMALL), namespace=("a", "b")) == (
         'CREATE OR REPLACE VIEW "lake"."a.b"."v" SECURITY INVOKER AS\n'
         "SELECT\n"
         '  to_hex("record"."key"."__raw__") AS "key",\n'
@@ -86,8 +86,8 @@ def test_trino() -> None:
 
 
 def test_the_latest_of_each_key() -> None:
-    found = view(TYPED, rows=Rows.LATEST, choice=Choice(wanted=("key", "address_city")))
-    assert printed(Engine.DUCKDB, found, temporary=True) == (
+    found = view(TYPED, rows=Rows.LATEST, choice=ColumnChoice(wanted=("key", "address_city")))
+    assert printed(QueryEngine.DUCKDB, found, temporary=True) == (
         'CREATE OR REPLACE TEMPORARY VIEW "v" AS\n'
         "SELECT\n"
         '  "key",\n'
@@ -109,7 +109,7 @@ def test_the_latest_of_each_key() -> None:
 def test_errors_are_rows_with_a_reason_or_with_their_bytes() -> None:
     found = view(TYPED, rows=Rows.ERRORS)
     expected = 'WHERE "record"."val"."__err__" IS NOT NULL OR "record"."val"."__raw__" IS NOT NULL'
-    assert printed(Engine.TRINO, found).endswith(expected)
+    assert printed(QueryEngine.TRINO, found).endswith(expected)
     assert names(found)[:4] == ["key", "value", "value_error", "headers"]
     with pytest.raises(ConfigError, match="no schema"):
         view(RAW, rows=Rows.ERRORS)
@@ -123,7 +123,7 @@ def test_errors_of_a_key_with_a_schema_count_its_bytes_dont() -> None:
     )
     typed = Schema(NestedField(1, "key", key), *RAW.fields[1:])
     found = view(typed, rows=Rows.ERRORS)
-    assert printed(Engine.SPARK, found).endswith("WHERE `record`.`key`.`__err__` IS NOT NULL")
+    assert printed(QueryEngine.SPARK, found).endswith("WHERE `record`.`key`.`__err__` IS NOT NULL")
     assert names(found)[:4] == ["key", "key_error", "value", "headers"]
     assert names(view(typed))[:4] == ["key", "key_error", "key_id", "value"]
 
@@ -144,45 +144,45 @@ def test_a_schema_with_other_ids_from_the_tables_creation_names_nothing() -> Non
 
 
 def test_structs_stay_below_the_depth() -> None:
-    found = view(TYPED, choice=Choice(depth=0))
+    found = view(TYPED, choice=ColumnChoice(depth=0))
     assert {column.name: column.type for column in found.columns}["address"] == CITY
-    assert "address_city" in names(view(TYPED, choice=Choice(depth=1)))
+    assert "address_city" in names(view(TYPED, choice=ColumnChoice(depth=1)))
 
 
 def test_the_archivers_own_columns_if_asked() -> None:
     own = {"value", "value_unrecognized", "address_unrecognized"}
     assert not own & set(names(view(TYPED)))
-    assert own <= set(names(view(TYPED, choice=Choice(technical=True))))
+    assert own <= set(names(view(TYPED, choice=ColumnChoice(technical=True))))
 
 
 @pytest.mark.parametrize(
     ("choice", "told"),
     [
-        (Choice(wanted=("nothing*",)), "--columns.*nothing"),
-        (Choice(excluded=("nothing",)), "--exclude.*nothing"),
-        (Choice(excluded=("*",)), "no column is left"),
+        (ColumnChoice(wanted=("nothing*",)), "--columns.*nothing"),
+        (ColumnChoice(excluded=("nothing",)), "--exclude.*nothing"),
+        (ColumnChoice(excluded=("*",)), "no column is left"),
     ],
 )
-def test_a_choice_of_nothing_is_refused(choice: Choice, told: str) -> None:
+def test_a_choice_of_nothing_is_refused(choice: ColumnChoice, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         view(TYPED, choice=choice)
 
 
 def test_patterns_choose_and_leave_out() -> None:
-    found = view(TYPED, choice=Choice(wanted=("KEY", "kafka_*"), excluded=("kafka_*timestamp",)))
+    found = view(TYPED, choice=ColumnChoice(wanted=("KEY", "kafka_*"), excluded=("kafka_*timestamp",)))
     assert names(found) == ["key", "kafka_partition", "kafka_offset", "kafka_batch_start"]
 
 
 def test_what_an_engine_lacks_is_refused() -> None:
     with pytest.raises(ConfigError, match="temporary"):
-        printed(Engine.TRINO, view(TYPED), temporary=True)
+        printed(QueryEngine.TRINO, view(TYPED), temporary=True)
     with pytest.raises(ConfigError, match="register"):
-        check_reads_views(Engine.DUCKDB)
+        check_reads_views(QueryEngine.DUCKDB)
 
 
 def test_clickhouse_reads_whole_structs_and_asks_all_that_is_in_a_null_one() -> None:
-    found = view(TYPED, choice=Choice(wanted=("address_city", 'odd`"name', "tombstone")))
-    assert printed(Engine.CLICKHOUSE, found) == (
+    found = view(TYPED, choice=ColumnChoice(wanted=("address_city", 'odd`"name', "tombstone")))
+    assert printed(QueryEngine.CLICKHOUSE, found) == (
         "CREATE OR REPLACE VIEW `v` AS\n"
         "SELECT\n"
         "  identity(`record`.`val`).`address`.`city` AS `address_city`,\n"
@@ -198,8 +198,8 @@ def test_clickhouse_reads_whole_structs_and_asks_all_that_is_in_a_null_one() -> 
 
 
 def test_athena_has_no_times_with_a_zone() -> None:
-    found = view(TYPED, choice=Choice(wanted=("kafka_event_timestamp",)))
-    assert statement(found, dialect_of(Engine.ATHENA), Place(catalog="awsdatacatalog", name="v")) == (
+    found = view(TYPED, choice=ColumnChoice(wanted=("kafka_event_timestamp",)))
+    assert statement(found, dialect_of(QueryEngine.ATHENA), Place(catalog="awsdatacatalog", name="v")) == (
         'CREATE OR REPLACE VIEW "my.shop"."v" AS\n'
         "SELECT\n"
         '  CAST("record"."kafka"."event_timestamp" AT TIME ZONE \'UTC\' AS timestamp(6)) AS "kafka_event_timestamp"\n'
@@ -209,7 +209,7 @@ def test_athena_has_no_times_with_a_zone() -> None:
 
 def test_the_latest_record_is_the_latest_whatever_a_field_is_called() -> None:
     fields = [NestedField(130, "__age__", LongType()), NestedField(131, "__Deleted__", LongType())]
-    found = view(schema(*fields), rows=Rows.LATEST, choice=Choice(wanted=("__age__", "__deleted__")))
+    found = view(schema(*fields), rows=Rows.LATEST, choice=ColumnChoice(wanted=("__age__", "__deleted__")))
     connection = duckdb.connect()
     connection.execute("ATTACH ':memory:' AS lake")
     connection.execute('CREATE SCHEMA lake."my.shop"')
@@ -219,7 +219,7 @@ def test_the_latest_record_is_the_latest_whatever_a_field_is_called() -> None:
         " {'partition': 0, 'offset': o} AS kafka"
         " FROM (VALUES (1, 'a', 7), (2, 'a', 1), (3, 'b', 1), (4, 'b', 9)) AS record(o, k, age)"
     )
-    connection.execute(printed(Engine.DUCKDB, found, temporary=True))
+    connection.execute(printed(QueryEngine.DUCKDB, found, temporary=True))
     assert sorted(connection.execute("SELECT * FROM v").fetchall()) == [(1, 1), (9, 1)]
 
 
@@ -237,9 +237,9 @@ def test_new_view_has_one_column_for_a_changed_type() -> None:
     changed = view(schema(OLD), schema(*NEW, number=1), table=CASTABLE)
     assert fields_of(changed) == {"total": "val.total (with the older values of val.total_deleted_110)"}
     casts = {
-        Engine.SPARK: "coalesce(`record`.`val`.`total`, CAST(`record`.`val`.`total_deleted_110` AS STRING)) AS `total`",
-        Engine.TRINO: 'CAST("record"."val"."total_deleted_110" AS varchar)) AS "total"',
-        Engine.CLICKHOUSE: "AS Nullable(String))) AS `total`",
+        QueryEngine.SPARK: "coalesce(`record`.`val`.`total`, CAST(`record`.`val`.`total_deleted_110` AS STRING)) AS `total`",
+        QueryEngine.TRINO: 'CAST("record"."val"."total_deleted_110" AS varchar)) AS "total"',
+        QueryEngine.CLICKHOUSE: "AS Nullable(String))) AS `total`",
     }
     for engine, sql in casts.items():
         assert sql in printed(engine, changed)
@@ -247,7 +247,8 @@ def test_new_view_has_one_column_for_a_changed_type() -> None:
     duckdb.execute("CREATE OR REPLACE TABLE changed (val STRUCT(total_deleted_110 BIGINT, total VARCHAR))")
     duckdb.executemany("INSERT INTO changed VALUES ({'total_deleted_110': ?, 'total': ?})", rows)
     sql = printed(
-        Engine.DUCKDB, view(schema(OLD), schema(*NEW, number=1), table=CASTABLE, choice=Choice(wanted=("total",)))
+        QueryEngine.DUCKDB,
+        view(schema(OLD), schema(*NEW, number=1), table=CASTABLE, choice=ColumnChoice(wanted=("total",))),
     )
     query = sql.partition(" AS\n")[2].replace('"lake"."my.shop"."orders"', "changed")
     assert duckdb.execute(query).fetchall() == [("7",), ("8.50",), (None,)]

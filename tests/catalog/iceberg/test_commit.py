@@ -17,8 +17,8 @@ from catalog.iceberg.commit import (
     CommitOutcome,
     Committed,
     LandedCommit,
-    Moved,
     MovedPartition,
+    OffsetsMoved,
     Unresolved,
     commit,
     commit_once,
@@ -101,7 +101,7 @@ def test_ranges_without_files_make_an_empty_snapshot(catalog: MemoryCatalog):
 def test_a_partition_that_stands_elsewhere_moves_nothing(catalog: MemoryCatalog):
     run(catalog, span(0, 0, 10), span(1, 0, 10))
     outcome = run(catalog, span(0, 10, 20), span(1, 5, 20))
-    assert outcome == Moved(partitions=(MovedPartition(partition=1, expected=5, found=10),))
+    assert outcome == OffsetsMoved(partitions=(MovedPartition(partition=1, expected=5, found=10),))
     assert len(catalog.metadata.snapshots) == 1
 
 
@@ -251,7 +251,7 @@ def test_a_rival_with_the_same_offsets_wins_once(catalog: MemoryCatalog):
 
     catalog.script.append(lose)
     outcome = run(catalog, span(0, 0, 10))
-    assert outcome == Moved(partitions=(MovedPartition(partition=0, expected=0, found=10),))
+    assert outcome == OffsetsMoved(partitions=(MovedPartition(partition=0, expected=0, found=10),))
     assert rival.file is not None
     assert catalog.paths() == [rival.file.path]
 
@@ -353,7 +353,7 @@ def test_a_new_column_never_takes_an_id_that_others_gave(catalog: MemoryCatalog)
 def test_offsets_set_by_hand_are_respected(catalog: MemoryCatalog):
     by_hand = encode_offsets({0: PartitionOffset(next_offset=77, leader_epoch=1)})
     catalog.change(SetPropertiesUpdate(updates={"archiver.offsets": by_hand}))
-    assert isinstance(run(catalog, span(0, 0, 10)), Moved)
+    assert isinstance(run(catalog, span(0, 0, 10)), OffsetsMoved)
     assert isinstance(run(catalog, span(0, 77, 80, epoch=-1)), Committed)
     assert catalog.load().offsets[0] == PartitionOffset(next_offset=80, leader_epoch=1)
 

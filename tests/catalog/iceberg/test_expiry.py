@@ -17,12 +17,12 @@ from pyiceberg.typedef import Record
 from catalog.errors import FilesShared
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.expiry import Retention, expirable, removal
+from catalog.iceberg.expiry import SnapshotRetention, expirable, removal
 from catalog.iceberg.housekeeping import expire, housekeep
 from catalog.model import TranslatedRange, new_id
 from tests.support.catalog.memory import MemoryCatalog, span
 
-FEW = Retention(seconds=0.0, keep=5, least=2, batch=1)
+FEW = SnapshotRetention(seconds=0.0, keep=5, least=2, batch=1)
 HOUR = 3_600_000
 
 
@@ -40,7 +40,7 @@ def measured(number: int) -> TranslatedRange:
     return replace(one, files=(replace(one.file, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts),))
 
 
-def tidy(catalog: MemoryCatalog, retention: Retention = FEW) -> int:
+def tidy(catalog: MemoryCatalog, retention: SnapshotRetention = FEW) -> int:
     def send(table: ArchiveTable, requirements: Any, updates: Any) -> TableMetadata:
         for requirement in requirements:
             requirement.validate(catalog.metadata)
@@ -84,7 +84,7 @@ def manifest_lists(catalog: MemoryCatalog) -> list[Path]:
     return [Path(each.manifest_list.removeprefix("file://")) for each in catalog.metadata.snapshots]
 
 
-def ids_of(catalog: MemoryCatalog, retention: Retention, *, now_ms: int) -> tuple[int, ...]:
+def ids_of(catalog: MemoryCatalog, retention: SnapshotRetention, *, now_ms: int) -> tuple[int, ...]:
     return tuple(one.snapshot_id for one in expirable(catalog.metadata, retention, now_ms=now_ms))
 
 
@@ -108,7 +108,7 @@ def test_the_newest_stay_and_so_does_what_is_young(catalog: MemoryCatalog) -> No
 def test_metadata_stays_small_whatever_is_young(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 8)
     ids = [one.snapshot_id for one in catalog.metadata.snapshots]
-    crowded = Retention(seconds=86_400.0, most_bytes=1, least=3)
+    crowded = SnapshotRetention(seconds=86_400.0, most_bytes=1, least=3)
     assert ids_of(catalog, crowded, now_ms=now()) == tuple(ids[:5])
 
 

@@ -20,7 +20,7 @@ from pyiceberg.table.update import (
 from catalog.errors import RolledBack, TableError
 from catalog.iceberg.append import prepare
 from catalog.iceberg.commit import Backoff, Committed, commit
-from catalog.iceberg.expiry import Retention, expirable
+from catalog.iceberg.expiry import SnapshotRetention, expirable
 from catalog.iceberg.lineage import Descent, Head, check_lineage, descent, head_of, lacks_columns, set_back, since
 from catalog.iceberg.refill_commit import PlannedAnew, Refill, Refilled, commit_refill
 from catalog.iceberg.settle import Landed, settle
@@ -195,7 +195,7 @@ def test_our_own_expiry_keeps_the_head_and_what_is_on_top(catalog: MemoryCatalog
     head = catalog.metadata.snapshots[-1].snapshot_id
     for _ in range(4):
         foreign_append(catalog)
-    few = Retention(seconds=0.0, keep=1, least=1, batch=1)
+    few = SnapshotRetention(seconds=0.0, keep=1, least=1, batch=1)
     going = {each.snapshot_id for each in expirable(catalog.metadata, few, now_ms=1 << 60)}
     assert going == {each.snapshot_id for each in catalog.metadata.snapshots[:2]}
     assert head not in going

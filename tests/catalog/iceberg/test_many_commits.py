@@ -8,14 +8,14 @@ from statistics import median
 
 import pytest
 
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from tests.support.catalog.json_catalog import JsonCatalog
 from tests.support.catalog.memory import span
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_500)]
 
 LIMIT = 5_000_000
-ONCE_A_MINUTE = Retention(seconds=0.0)  # a day of commits in a few minutes: nothing is young
+ONCE_A_MINUTE = SnapshotRetention(seconds=0.0)  # a day of commits in a few minutes: nothing is young
 
 
 def timed_plan(catalog: JsonCatalog) -> float:
@@ -48,7 +48,7 @@ def test_commits_over_ten_thousand_partitions(tmp_path: Path) -> None:
     for number in range(40):
         start = base + number * 50
         ranges = [span(partition, start, start + 50, with_file=partition == 0) for partition in range(10_000)]
-        catalog.commit(ranges, Retention())
+        catalog.commit(ranges, SnapshotRetention())
         assert catalog.path.stat().st_size < LIMIT
     table = catalog.load()
     assert len(table.properties["archiver.offsets"]) < 300_000

@@ -11,13 +11,13 @@ import pytest
 from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
 
 from catalog.iceberg.append import prepare
-from catalog.iceberg.expiry import Retention, expirable
+from catalog.iceberg.expiry import SnapshotRetention, expirable
 from catalog.iceberg.owner_retention import OwnerRetention
 from catalog.iceberg.owner_settings import keeping_old_metadata, owner_remarks, warn_once
 from catalog.model import new_id
 from tests.support.catalog.memory import MemoryCatalog, span
 
-FEW = Retention(seconds=0.0, keep=5, least=2, batch=1)
+FEW = SnapshotRetention(seconds=0.0, keep=5, least=2, batch=1)
 HOUR = 3_600_000
 COUNT = "history.expire.min-snapshots-to-keep"
 AGE = "history.expire.max-snapshot-age-ms"
@@ -35,12 +35,12 @@ def set_properties(catalog: MemoryCatalog, **values: str) -> None:
     catalog.change(SetPropertiesUpdate(updates=values))
 
 
-def going(catalog: MemoryCatalog, retention: Retention = FEW, *, later_ms: int = HOUR) -> int:
+def going(catalog: MemoryCatalog, retention: SnapshotRetention = FEW, *, later_ms: int = HOUR) -> int:
     now_ms = time.time_ns() // 1_000_000 + later_ms
     return len(expirable(catalog.metadata, retention, now_ms=now_ms))
 
 
-def remarks(catalog: MemoryCatalog, retention: Retention = FEW) -> tuple[str, ...]:
+def remarks(catalog: MemoryCatalog, retention: SnapshotRetention = FEW) -> tuple[str, ...]:
     return owner_remarks(catalog.load(), retention)
 
 
@@ -97,7 +97,7 @@ def test_tag_of_an_old_snapshot_stays_whatever_max_ref_age_says(catalog: MemoryC
 
 def test_longer_age_of_the_table_wins(catalog: MemoryCatalog) -> None:
     set_properties(catalog, **{AGE: str(30 * 24 * HOUR)})
-    assert remarks(catalog, Retention()) == (
+    assert remarks(catalog, SnapshotRetention()) == (
         (
             "`history.expire.max-snapshot-age-ms` is 2592000000 (30d) and `snapshot_retention` is 1d: the table's"
             " property wins, as it keeps snapshots longer"
@@ -107,7 +107,7 @@ def test_longer_age_of_the_table_wins(catalog: MemoryCatalog) -> None:
 
 def test_longer_snapshot_retention_wins(catalog: MemoryCatalog) -> None:
     set_properties(catalog, **{AGE: str(HOUR)})
-    assert remarks(catalog, Retention(seconds=90.0 * 60)) == (
+    assert remarks(catalog, SnapshotRetention(seconds=90.0 * 60)) == (
         (
             "`history.expire.max-snapshot-age-ms` is 3600000 (1h) and `snapshot_retention` is 90m:"
             " `snapshot_retention` wins, as it keeps snapshots longer"
@@ -117,7 +117,7 @@ def test_longer_snapshot_retention_wins(catalog: MemoryCatalog) -> None:
 
 def test_more_snapshots_than_the_archiver_keeps(catalog: MemoryCatalog) -> None:
     set_properties(catalog, **{COUNT: "500"})
-    (told,) = remarks(catalog, Retention())
+    (told,) = remarks(catalog, SnapshotRetention())
     assert "`history.expire.min-snapshots-to-keep` is 500" in told
     assert "newest 100 snapshots" in told
     assert "the table's property wins" in told
@@ -127,7 +127,7 @@ def test_remarks_are_logged_once(catalog: MemoryCatalog, caplog: pytest.LogCaptu
     set_properties(catalog, **{AGE: "7777777777", "gc.enabled": "FALSE"})
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            warn_once(catalog.load(), Retention(seconds=4_321.0))
+            warn_once(catalog.load(), SnapshotRetention(seconds=4_321.0))
     assert len(caplog.messages) == len(set(caplog.messages)) == 2
     assert all(each.startswith("kafka.orders: `") for each in caplog.messages)
 

@@ -23,7 +23,7 @@ from archiver.upkeep.erase.job import Erase
 from archiver.upkeep.orphans.job import Orphans
 from archiver.upkeep.rebuild.job import Rebuild
 from archiver.upkeep.reconcile import reconcile
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow
@@ -121,7 +121,7 @@ def _compacted(config: Config) -> tuple[int, list[Failure]]:
 
 
 def _expired(job: Job, config: Config) -> tuple[int, list[Failure]]:
-    limits = Limits(offset=job.before, partitions=frozenset({job.partition}))
+    limits = RetireLimits(offset=job.before, partitions=frozenset({job.partition}))
     report = Expire(config, (job.topic,), limits=limits, rows=job.rows, engine=InlineEngine()).run()
     (done,) = report.topics
     errors = (done.error, *done.failures.values(), *done.purged.failures.values())

@@ -18,7 +18,7 @@ from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay import ReplayConsumer
 from archiver.replay.export import Export
-from archiver.upkeep.holds import Holds
+from archiver.upkeep.holds import HoldKeeper
 from tests.fault.soak import faults
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.course import Course
@@ -205,7 +205,7 @@ def _beside(course: Course, config: Path, wish: _Wish, fault: faults.RetireRaces
 
 
 def _placed(course: Course, wish: _Wish, offsets: range) -> Held:
-    holds = Holds(load_config(course.scene.direct))
+    holds = HoldKeeper(load_config(course.scene.direct))
     done = holds.place(wish.subject.topic, start=str(offsets.start), end=str(offsets.stop), partitions=[wish.partition])
     places = {(wish.partition, each) for each in offsets}
     return Held(
@@ -223,7 +223,7 @@ def _under_hold(course: Course, job: Job, held: Held) -> None:
     if not again.succeeded and {each.kind for each in again.failures} - {"RecordsHeld", "unfinished"}:
         course.blame("a run under a hold fails for another reason", again)
     course.anomalies += held.missed("after another run")
-    Holds(load_config(course.scene.direct)).release(held.subject.topic, held.hold_id)
+    HoldKeeper(load_config(course.scene.direct)).release(held.subject.topic, held.hold_id)
 
 
 def _expect(course: Course, wish: _Wish, asked: list[str]) -> None:

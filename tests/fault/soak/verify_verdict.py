@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archiver.config import load_config
 from archiver.upkeep.verify.findings import GapKind
 from archiver.upkeep.verify.job import Verify
-from archiver.upkeep.verify.report import TopicReport
+from archiver.upkeep.verify.report import VerifiedTopic
 from tests.fault.soak import readings
 from tests.fault.soak.checker import Anomaly, Defect
 from tests.fault.soak.scene import Scene, Subject, Verified
@@ -33,7 +33,7 @@ def _found(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
         yield Anomaly(defect=Defect.UNTOLD, where=f"verify of {subject.topic}", text=text)
 
 
-def _otherwise(known: Verified, report: TopicReport) -> Iterator[str]:
+def _otherwise(known: Verified, report: VerifiedTopic) -> Iterator[str]:
     records = readings.in_order(known.records)
     if (report.rows, report.digest) != (len(records), digest_of(records)):
         yield f"{report.rows} records are proven, {report.digest}; there are {len(records)}, {digest_of(records)}"

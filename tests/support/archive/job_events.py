@@ -11,6 +11,7 @@ from archiver.ingest.events import (
     Failed,
     JobEvent,
     JobObserver,
+    JobWaiting,
     PartitionsSeen,
     RangesCommitted,
     RunFinished,
@@ -22,7 +23,6 @@ from archiver.ingest.events import (
     TableNoted,
     TaskFinished,
     TopicsOpened,
-    Waiting,
     WavePlanned,
 )
 from archiver.ingest.plan.ranges import PlannedRange
@@ -56,7 +56,7 @@ def play(observer: JobObserver) -> None:
 
 def run() -> Iterator[JobEvent]:
     """Two partitions: one archived in two tasks, of which one fails; one lost."""
-    yield Waiting(on="Kafka", error=BrokerUnavailable("nobody answers"))
+    yield JobWaiting(on="Kafka", error=BrokerUnavailable("nobody answers"))
     yield TopicsOpened(tables={"orders": "kafka.orders"})
     yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers"))
     yield TableNoted(topic="orders", notes=("BigQuery takes at most 15 levels of nested records",))

@@ -11,7 +11,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_m
 from catalog.iceberg.append import Attempt
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Backoff, Committed, commit
-from catalog.iceberg.expiry import Retention
+from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.housekeeping import housekeep
 from catalog.model import TranslatedRange, new_id
 from tests.support.catalog.memory import TOPIC, MemoryCatalog
@@ -29,7 +29,7 @@ class JsonCatalog:
         table = Table(("kafka", "orders"), metadata, str(self.path), self.io, catalog=None)  # type: ignore[arg-type]
         return ArchiveTable(topic=TOPIC, iceberg=table)
 
-    def commit(self, ranges: list[TranslatedRange], retention: Retention) -> None:
+    def commit(self, ranges: list[TranslatedRange], retention: SnapshotRetention) -> None:
         existing = self.load()
         done = commit(
             load=self.load, send=self._send, ranges=ranges, change=None, commit_id=new_id(), backoff=Backoff()

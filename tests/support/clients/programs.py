@@ -29,8 +29,7 @@ SPARK_SOURCE = "4.1.3"
 TIMEOUT_S = 300.0
 
 
-class ToolchainMissing(Exception):
-    ...
+class ToolchainMissing(Exception): ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

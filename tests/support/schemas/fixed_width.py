@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import StructType
 
-from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, Verdict, head_bytes
+from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, EnvelopeVerdict, head_bytes
 from archiver.schemas.registry.value_heads import Numbers, ValueHeads
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerEntry, MappingOptions, names, register
@@ -232,9 +232,14 @@ class IdAlone:
     messages: tuple[str, ...] = (RECORD,)
     min_bytes: int = 0
 
-    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def verdicts(
+        self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         length = head_bytes(schema_id)
-        yield rows, Verdict(length, None, 0) if schema_id in self.known else Verdict(length, UNKNOWN_SCHEMA_ID)
+        yield (
+            rows,
+            EnvelopeVerdict(length, None, 0) if schema_id in self.known else EnvelopeVerdict(length, UNKNOWN_SCHEMA_ID),
+        )
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         return {}

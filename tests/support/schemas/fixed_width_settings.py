@@ -14,7 +14,7 @@ from typing import Final, Literal
 from archiver.config.formats import ColumnLimits, FormatSection
 from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.format_settings import ProposedFile, SchemaPlace
-from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, EnvelopeReader, Verdict, head_bytes
+from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, EnvelopeReader, EnvelopeVerdict, head_bytes
 from archiver.schemas.registry.ids import RegistryIds
 from archiver.schemas.registry.schema_kind import RegisteredSchema, number_context
 from archiver.schemas.registry.value_heads import Numbers, ValueHeads
@@ -87,10 +87,12 @@ class FixedWidthChoice:
     messages: tuple[str, ...] = (RECORD,)
     min_bytes: int = 0
 
-    def verdicts(self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads) -> Iterator[tuple[Numbers, Verdict]]:
+    def verdicts(
+        self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
+    ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         has_schema = schema_id in self.numbers or self.ids.schema(schema_id) is not None
         length = head_bytes(schema_id)
-        yield rows, Verdict(length, None, 0) if has_schema else Verdict(length, UNKNOWN_SCHEMA_ID)
+        yield rows, EnvelopeVerdict(length, None, 0) if has_schema else EnvelopeVerdict(length, UNKNOWN_SCHEMA_ID)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         return self.ids.to_keep(set(schema_ids) - {*self.numbers})

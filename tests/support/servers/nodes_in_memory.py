@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from catalog.errors import RegistryUnreachable
-from catalog.registry import Claimed, GroupClaim, ServeNode, ServeView
+from catalog.registry import ClaimOutcome, GroupClaim, ServeNode, ServeView
 
 
 class NodesInMemory:
@@ -69,14 +69,14 @@ class NodesInMemory:
                 del self._live[node.node_id]
                 self.view += 1
 
-    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | Claimed:
+    def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | ClaimOutcome:
         with self._there():
             claim = GroupClaim(cluster_id="archive", node_id=node_id, epoch=epoch)
             kept = self.claims.get(group_id)
             if kept is not None and kept.epoch >= epoch and kept != claim:
-                return Claimed.REFUSED
+                return ClaimOutcome.REFUSED
             if kept is None and not makes and group_id not in self.with_offsets:
-                return Claimed.UNUSED
+                return ClaimOutcome.UNUSED
             self.claims[group_id] = claim
             return claim
 

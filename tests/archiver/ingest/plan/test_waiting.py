@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from archiver.ingest.plan.waiting import Waiting, WaitLimits
+from archiver.ingest.plan.waiting import WaitingSince, WaitLimits
 
 LIMITS = WaitLimits(max_lag=300.0, min_bytes=1_000, look_every=60.0)
 
@@ -19,19 +19,19 @@ class Clock:
         return self.now
 
 
-def ripe(waiting: Waiting, size: float = 10, limits: WaitLimits = LIMITS) -> bool:
+def ripe(waiting: WaitingSince, size: float = 10, limits: WaitLimits = LIMITS) -> bool:
     return waiting.is_ripe(0, size=size, limits=limits)
 
 
 def test_what_nobody_saw_before_is_archived_at_once() -> None:
-    waiting = Waiting(Clock())
+    waiting = WaitingSince(Clock())
     assert ripe(waiting)
     waiting.saw(0, archived=0, end=5)
     assert ripe(waiting)
 
 
 def test_enough_is_archived_at_once_and_little_waits() -> None:
-    waiting = Waiting(Clock())
+    waiting = WaitingSince(Clock())
     waiting.saw(0, archived=5, end=5)
     assert ripe(waiting, size=1_000)
     assert not ripe(waiting, size=999)
@@ -39,7 +39,7 @@ def test_enough_is_archived_at_once_and_little_waits() -> None:
 
 def test_a_trickle_is_archived_before_its_oldest_record_is_too_old() -> None:
     clock = Clock()
-    waiting = Waiting(clock)
+    waiting = WaitingSince(clock)
     archived, lags, runs = 0, list[float](), 0
     waiting.saw(0, archived=0, end=0)
     for minute in range(1, 121):  # a record half a minute before each look
@@ -55,7 +55,7 @@ def test_a_trickle_is_archived_before_its_oldest_record_is_too_old() -> None:
 
 def test_what_came_while_the_run_worked_waits_since_the_look_before() -> None:
     clock = Clock()
-    waiting = Waiting(clock)
+    waiting = WaitingSince(clock)
     waiting.saw(0, archived=0, end=10)
     clock.now = 50.0
     waiting.saw(0, archived=10, end=12)
@@ -69,7 +69,7 @@ def test_what_came_while_the_run_worked_waits_since_the_look_before() -> None:
 @pytest.mark.parametrize("max_lag", [0.0, 60.0])
 def test_a_lag_within_the_interval_never_waits(max_lag: float) -> None:
     clock = Clock()
-    waiting = Waiting(clock)
+    waiting = WaitingSince(clock)
     waiting.saw(0, archived=5, end=5)
     clock.now = 0.001
     assert ripe(waiting, limits=replace(LIMITS, max_lag=max_lag))

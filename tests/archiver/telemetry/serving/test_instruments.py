@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from archiver.telemetry.serving import BudgetRefusals, ServeInstruments, Sources, Traffic
+from archiver.telemetry.serving import BudgetRefusals, ServeInstruments, ServingSources, Traffic
 
 DOCS = Path(__file__).parents[4] / "docs/serve.md"
 NUMBERS = (
@@ -30,7 +30,9 @@ def instruments() -> ServeInstruments:
     BudgetRefusals(found.registry).reached("User:a", "groups")
     numbers: dict[str, Any] = {name: lambda: 7 for name in NUMBERS}
     found.read(
-        Sources(**numbers, members=lambda: {"g": 2}, is_leased=lambda: True, ends=lambda: [("orders", 0, 10)], lag=())
+        ServingSources(
+            **numbers, members=lambda: {"g": 2}, is_leased=lambda: True, ends=lambda: [("orders", 0, 10)], lag=()
+        )
     )
     return found
 

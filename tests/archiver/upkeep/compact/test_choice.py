@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver.archive.table_files import TableFile, ValueBounds
-from archiver.upkeep.compact.choice import FileGroup, Limits, Reason, SourceFile, SourceRange, choose
+from archiver.upkeep.compact.choice import CompactLimits, FileGroup, Reason, SourceFile, SourceRange, choose
 
 TARGET = 1_000
-LIMITS = Limits(target_bytes=TARGET, min_files=3)
+LIMITS = CompactLimits(target_bytes=TARGET, min_files=3)
 
 
 def file(
@@ -45,11 +45,11 @@ def file(
     return SourceFile(file=inside, ranges=ranges, has_deletes=deletes)
 
 
-def chosen(*files: SourceFile, limits: Limits = LIMITS) -> list[list[str]]:
+def chosen(*files: SourceFile, limits: CompactLimits = LIMITS) -> list[list[str]]:
     return [[PurePath(path).name for path in group.paths] for group in choose(files, limits)]
 
 
-def lows(*files: SourceFile, limits: Limits = LIMITS) -> list[list[int]]:
+def lows(*files: SourceFile, limits: CompactLimits = LIMITS) -> list[list[int]]:
     return [[each.file.offsets.low for each in group.files if each.file.offsets] for group in choose(files, limits)]
 
 
@@ -102,7 +102,7 @@ def test_a_file_of_several_partitions_is_always_split() -> None:
 
 
 def test_a_few_small_files_of_several_partitions_wait_where_work_is_saved() -> None:
-    sparing = Limits(target_bytes=TARGET, min_files=3, saves_work=True)
+    sparing = CompactLimits(target_bytes=TARGET, min_files=3, saves_work=True)
     assert choose([file(0, 9, 10, partition=None), file(20, 29, 10, partition=None)], sparing) == []
     assert len(choose([file(n, n + 9, 10, partition=None) for n in (0, 20, 40)], sparing)) == 1
     assert len(choose([file(0, 9, TARGET, partition=None)], sparing)) == 1
@@ -112,7 +112,7 @@ def test_a_few_small_files_of_several_partitions_wait_where_work_is_saved() -> N
 def test_work_is_saved_where_one_file_is_larger_than_the_rest() -> None:
     growing = [file(0, 9, 700), *(file(n, n + 9, 10) for n in range(10, 60, 10))]
     assert lows(*growing) == [[0, 10, 20, 30, 40, 50]]
-    sparing = Limits(target_bytes=TARGET, min_files=3, saves_work=True)
+    sparing = CompactLimits(target_bytes=TARGET, min_files=3, saves_work=True)
     assert lows(*growing, limits=sparing) == []
     assert len(lows(*growing, *(file(n, n + 9, 1) for n in range(60, 120, 10)), limits=sparing)[0]) == 12
 
@@ -121,13 +121,13 @@ def test_only_the_asked_partitions() -> None:
     files = [file(n, n + 9, partition=p) for p in range(3) for n in (0, 10, 20)]
     assert {
         p
-        for g in choose(files, Limits(target_bytes=TARGET, min_files=3, partitions=frozenset({1})))
+        for g in choose(files, CompactLimits(target_bytes=TARGET, min_files=3, partitions=frozenset({1})))
         for s in g.files
         if (p := s.partition) is not None
     } == {1}
 
 
-MOVING = Limits(target_bytes=TARGET, min_files=3, spec_id=1)
+MOVING = CompactLimits(target_bytes=TARGET, min_files=3, spec_id=1)
 
 
 def test_files_of_other_specs_stay_unless_they_shall_move() -> None:
@@ -209,7 +209,7 @@ places = st.builds(
 )
 def test_any_choice_is_sound(files: list[SourceFile], min_files: int, saves_work: bool, left: set[int]) -> None:
     damaged = frozenset(each.file.path for number, each in enumerate(files) if number in left)
-    limits = Limits(target_bytes=TARGET, min_files=min_files, saves_work=saves_work, left=damaged)
+    limits = CompactLimits(target_bytes=TARGET, min_files=min_files, saves_work=saves_work, left=damaged)
     groups = choose(files, limits)
     paths = [path for group in groups for path in group.paths]
     assert not damaged.intersection(paths)

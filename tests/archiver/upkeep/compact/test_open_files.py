@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.compact.choice import FileGroup, Limits, Reason, choose
+from archiver.upkeep.compact.choice import CompactLimits, FileGroup, Reason, choose
 from archiver.upkeep.compact.task import GroupResult
 from catalog.digests import add_digests
 from tests.support.archive.compacted import CompactedTable
@@ -39,7 +39,7 @@ def table(tmp_path: Path, archive: Any) -> CompactedTable:
 
 
 def groups_of(table: CompactedTable, **limits: Any) -> list[FileGroup]:
-    chosen = choose(table.sources(), Limits(target_bytes=1 << 20, min_files=2, spec_id=table.spec_id, **limits))
+    chosen = choose(table.sources(), CompactLimits(target_bytes=1 << 20, min_files=2, spec_id=table.spec_id, **limits))
     return [each for each in chosen if each.is_moved]
 
 
@@ -229,7 +229,7 @@ def test_any_mix_of_specs_gives_the_same_records_and_digests(archive: Any, case:
                 if noise.random() < 0.6:
                     table.put(table.merged(group, pending_bytes=case["pending"]))
         before = {partition: table.records(partition) for partition in case["lengths"]}
-        limits = Limits(target_bytes=case["target"], min_files=2, spec_id=table.spec_id)
+        limits = CompactLimits(target_bytes=case["target"], min_files=2, spec_id=table.spec_id)
         for _ in range(3):
             groups = choose(table.sources(), limits)
             done = [table.merged(each, target_bytes=case["target"], pending_bytes=case["pending"]) for each in groups]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from archiver.errors import BadSegment, UpkeepError
 from archiver.storage.footer import DIGEST_ALGORITHM_KEY, DIGEST_KEY
-from archiver.upkeep.compact.choice import FileGroup, Limits, choose
+from archiver.upkeep.compact.choice import CompactLimits, FileGroup, choose
 from catalog.digests import DIGEST_ALGORITHM
 from tests.support.archive.compacted import CompactedTable
 from tests.support.archive.lake import claim_order
@@ -174,7 +174,7 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
         if any(positions.values()):
             table.lake.delete_positions(positions)
         before = {partition: table.records(partition) for partition in case["lengths"]}
-        limits = Limits(target_bytes=case["target"], min_files=case["min_files"])
+        limits = CompactLimits(target_bytes=case["target"], min_files=case["min_files"])
         for _ in range(2):
             groups = choose(table.sources(), limits)
             table.put(*(table.merged(each, target_bytes=case["target"], held_bytes=case["held"]) for each in groups))

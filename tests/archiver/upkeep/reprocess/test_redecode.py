@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from archiver.files.translate import Translator
 from archiver.upkeep.reprocess.job import _lossy_versions
-from archiver.upkeep.reprocess.redecode import Decoding, Mended, Redecoder
+from archiver.upkeep.reprocess.redecode import Decoding, RedecodedRows, Redecoder
 from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 from archiver.upkeep.wide_schema import wide_schema
 from archiver.wire.columns import RECORDS
@@ -36,7 +36,7 @@ def again(
     *records: tuple[bytes | None, bytes | None],
     raw_versions: Mapping[str, frozenset[int]] | None = None,
     lossy_versions: Mapping[str, frozenset[int]] | None = None,
-) -> Mended:
+) -> RedecodedRows:
     """What becomes of records that were archived with the mapping of `then`."""
     sent = pa.RecordBatch.from_pylist(
         [RECORD | {"offset": at, "key": key, "value": value} for at, (key, value) in enumerate(records)], RECORDS

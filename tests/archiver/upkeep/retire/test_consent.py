@@ -13,7 +13,7 @@ from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import GIVEN, WITHHELD, Consent
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.retire.consent import PlannedRemoval, RetirementConsent
-from archiver.upkeep.retire.cut import Limits
+from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.plan import Retirement
 from catalog.model import TopicRow
 from catalog.registry.removable import RemovableRange
@@ -48,7 +48,7 @@ class FakeRegistry:
 
 
 def consent_of(
-    registry: FakeRegistry, consent: Consent, *, named: Limits | None = None, **settings: Any
+    registry: FakeRegistry, consent: Consent, *, named: RetireLimits | None = None, **settings: Any
 ) -> RetirementConsent:
     return RetirementConsent.of(
         TopicConfig(name="orders", table="kafka.orders", **settings),
@@ -84,13 +84,13 @@ def test_short_and_large_retirements_need_consent(settings: dict[str, str], reco
 @pytest.mark.parametrize(
     ("named", "needs"),
     [
-        (Limits(offset=5), False),
-        (Limits(time_ms=int((NOW - 86_401) * 1_000)), False),
-        (Limits(time_ms=int((NOW - 86_399) * 1_000)), True),
-        (Limits(time_ms=int((NOW + 10) * 1_000)), True),
+        (RetireLimits(offset=5), False),
+        (RetireLimits(time_ms=int((NOW - 86_401) * 1_000)), False),
+        (RetireLimits(time_ms=int((NOW - 86_399) * 1_000)), True),
+        (RetireLimits(time_ms=int((NOW + 10) * 1_000)), True),
     ],
 )
-def test_limits_of_a_command_are_measured_alike(named: Limits, needs: bool) -> None:
+def test_limits_of_a_command_are_measured_alike(named: RetireLimits, needs: bool) -> None:
     registry = FakeRegistry()
     found = consent_of(registry, WITHHELD, named=named, retention="1h")
     assert bool(found.reasons(removal(1, 100))) is needs

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.records.selection import Selection
-from archiver.upkeep.verify.choice import Choice, MatchingRanges
+from archiver.upkeep.verify.choice import MatchingRanges, VerifyChoice
 from tests.support.archive.lake import Lake
 
 
@@ -50,15 +50,15 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
     ],
 )
 def test_ranges_with_matching_records_are_chosen(lake: Lake, where: str, places: set[int]) -> None:
-    selection = Choice.parse(where=where).selection
+    selection = VerifyChoice.parse(where=where).selection
     matching = MatchingRanges.find(lake.archive(), selection, cast("Any", RANGES))
     assert (matching.places, matching.doubt) == (frozenset(places), None)
 
 
 def test_a_condition_is_not_everything() -> None:
-    assert Choice.parse().is_all
-    assert not Choice.parse(where="offset = 1").is_all
-    assert Choice.parse(where="offset = 1").selection == Selection.parse(where="offset = 1")
+    assert VerifyChoice.parse().is_all
+    assert not VerifyChoice.parse(where="offset = 1").is_all
+    assert VerifyChoice.parse(where="offset = 1").selection == Selection.parse(where="offset = 1")
 
 
 def test_a_condition_needs_catalog_and_registry(tmp_path: Path) -> None:

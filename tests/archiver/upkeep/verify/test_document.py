@@ -14,7 +14,7 @@ from archiver.audit.signing import SigningKey
 from archiver.errors import ConfigError, SignatureInvalid
 from archiver.upkeep.verify.document import REPORT, check_report, write_report
 from archiver.upkeep.verify.findings import Fault, FaultKind, Gap, GapKind, Proof, Proven
-from archiver.upkeep.verify.report import TopicReport, VerifyReport, partitions_of
+from archiver.upkeep.verify.report import VerifiedTopic, VerifyReport, partitions_of
 
 
 def proven(start: int, end: int, digest: int, proof: Proof = Proof.DIGEST) -> Proven:
@@ -28,7 +28,7 @@ def gap(start: int, end: int, kind: GapKind = GapKind.NO_RECORD) -> Gap:
 
 
 def report(*spans: Proven, faults: tuple[Fault, ...] = ()) -> VerifyReport:
-    topic = TopicReport(
+    topic = VerifiedTopic(
         topic="orders|x",
         table="kafka.orders",
         cluster_id="c",

@@ -23,10 +23,10 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet.reader import ParquetSegmentReader
 from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
-from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask, verify_files
+from archiver.upkeep.verify.file import FileToRead, VerifiedFile, VerifyTarget, VerifyTask, verify_files
 from archiver.upkeep.verify.file_claims import Identity
 from archiver.upkeep.verify.findings import FaultKind
-from archiver.upkeep.verify.tally import Cut, Tally
+from archiver.upkeep.verify.tally import Tally, TallyCut
 from archiver.wire.record_digest import RecordDigest
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
@@ -82,12 +82,12 @@ class _Mapping:
         return self._archive.rows if version == 1 else None
 
 
-def result_of(archive: Any, local: Path) -> FileResult:
+def result_of(archive: Any, local: Path) -> VerifiedFile:
     (found,) = results_of(archive, local)
     return found
 
 
-def results_of(archive: Any, *paths: Path) -> tuple[FileResult, ...]:
+def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
     """What one task finds in files that the manifest describes as `local`."""
     size = paths[0].stat().st_size
     files = [
@@ -111,7 +111,7 @@ def results_of(archive: Any, *paths: Path) -> tuple[FileResult, ...]:
         formats=FORMATS,
         mappings={1: archive.mapping},
     )
-    whole = Cut(partition=0, start_offset=0, end_offset=ROWS)
+    whole = TallyCut(partition=0, start_offset=0, end_offset=ROWS)
     wanted = tuple(FileToRead(file=each, cuts=(whole,)) for each in files)
     return verify_files(VerifyTask(target=target, files=wanted))
 

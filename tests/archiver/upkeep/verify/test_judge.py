@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from archiver.archive.table_files import TableFile, ValueBounds
-from archiver.upkeep.verify.evidence import Claimed, Evidence, Witness
-from archiver.upkeep.verify.file import FileResult
+from archiver.upkeep.verify.evidence import ClaimedRange, Evidence, Witness
+from archiver.upkeep.verify.file import VerifiedFile
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind, GapKind, Proof
 from archiver.upkeep.verify.judge import Judge, Judgement
-from archiver.upkeep.verify.tally import Cut, Piece
+from archiver.upkeep.verify.tally import TallyCut, TallyPiece
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.ranges.stored_ranges import StoredRange
 
@@ -41,21 +41,21 @@ FIRST = stored(0, 10, 8, 5, "s3://b/first.parquet")
 SECOND = stored(10, 20, 10, 7, "s3://b/second.parquet")
 
 
-def cut(one: StoredRange) -> Cut:
-    return Cut(partition=0, start_offset=one.start_offset, end_offset=one.end_offset)
+def cut(one: StoredRange) -> TallyCut:
+    return TallyCut(partition=0, start_offset=one.start_offset, end_offset=one.end_offset)
 
 
-def piece(one: StoredRange, rows: int, number: int, **more: object) -> Piece:
+def piece(one: StoredRange, rows: int, number: int, **more: object) -> TallyPiece:
     at = one.start_offset
     known = {"low": at, "high": at + rows - 1} | more
-    return Piece(cut=cut(one), rows=rows, digest=digest(number), **known)  # type: ignore[arg-type]
+    return TallyPiece(cut=cut(one), rows=rows, digest=digest(number), **known)  # type: ignore[arg-type]
 
 
-def result(path: str, *pieces: Piece, **more: object) -> FileResult:
+def result(path: str, *pieces: TallyPiece, **more: object) -> VerifiedFile:
     rows = sum(each.rows for each in pieces)
     number = sum(int(each.digest, 16) for each in pieces)
     claim = FileClaim(rows=rows, digest=digest(number), schema_version=1)
-    found = FileResult(path=path, size_bytes=9, modified_ms=0, rows=rows, pieces=pieces, claim=claim, is_intact=True)
+    found = VerifiedFile(path=path, size_bytes=9, modified_ms=0, rows=rows, pieces=pieces, claim=claim, is_intact=True)
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -63,10 +63,10 @@ WHOLE = (result(FIRST.paths[0], piece(FIRST, 8, 5)), result(SECOND.paths[0], pie
 
 
 def judged(
-    results: Sequence[FileResult], ranges: Sequence[StoredRange] = (FIRST, SECOND), *, end: int = 20
+    results: Sequence[VerifiedFile], ranges: Sequence[StoredRange] = (FIRST, SECOND), *, end: int = 20
 ) -> Judgement:
     evidence = Evidence(
-        ranges=tuple(Claimed(range=one, witness=Witness.JOURNAL) for one in ranges),
+        ranges=tuple(ClaimedRange(range=one, witness=Witness.JOURNAL) for one in ranges),
         starts={0: 0},
         ends={0: end},
         faults=(),
@@ -147,7 +147,7 @@ def test_offsets_that_nobody_knows_and_rows_that_nobody_archived_are_faults() ->
         [FaultKind.UNACCOUNTED],
         {GapKind.NO_RECORD: 2, GapKind.UNACCOUNTED: 5},
     )
-    stranger = replace(piece(SECOND, 1, 1), cut=Cut(partition=0, start_offset=90, end_offset=91), is_outside=True)
+    stranger = replace(piece(SECOND, 1, 1), cut=TallyCut(partition=0, start_offset=90, end_offset=91), is_outside=True)
     assert told(judged([*WHOLE, result("s3://b/x.parquet", stranger)]))[0] == [FaultKind.FOREIGN]
 
 

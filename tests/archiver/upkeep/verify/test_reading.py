@@ -11,7 +11,7 @@ from archiver.archive.table_files import TableFile
 from archiver.engine.runner import TaskOutcome
 from archiver.errors import WorkerLost
 from archiver.storage.formats import FORMATS
-from archiver.upkeep.verify.file import FileResult, FileToRead, VerifyTarget, VerifyTask
+from archiver.upkeep.verify.file import FileToRead, VerifiedFile, VerifyTarget, VerifyTask
 from archiver.upkeep.verify.file_claims import Identity
 from archiver.upkeep.verify.findings import FaultKind
 from archiver.upkeep.verify.reading import TASK_BYTES, FileReading
@@ -57,7 +57,7 @@ class Recording:
         self.tasks += tasks
         for at, task in enumerate(tasks):
             results = tuple(
-                FileResult(path=each.file.path, size_bytes=each.file.size_bytes, modified_ms=0) for each in task.files
+                VerifiedFile(path=each.file.path, size_bytes=each.file.size_bytes, modified_ms=0) for each in task.files
             )
             yield TaskOutcome(index=at, result=results, error=None)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from archiver.archive.table_files import TableFile, ValueBounds
-from archiver.upkeep.verify.file import FileResult, FileToRead
+from archiver.upkeep.verify.file import FileToRead, VerifiedFile
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.state import SETTLED_MS, VerifyState
-from archiver.upkeep.verify.tally import Cut, Piece
+from archiver.upkeep.verify.tally import TallyCut, TallyPiece
 
-CUT = Cut(partition=0, start_offset=0, end_offset=10)
+CUT = TallyCut(partition=0, start_offset=0, end_offset=10)
 WANTED = FileToRead(
     file=TableFile(
         path="s3://b/a.parquet",
@@ -28,12 +28,12 @@ WANTED = FileToRead(
     ),
     cuts=(CUT,),
 )
-RESULT = FileResult(
+RESULT = VerifiedFile(
     path="s3://b/a.parquet",
     size_bytes=9,
     modified_ms=5,
     rows=10,
-    pieces=(Piece(cut=CUT, rows=10, digest="0" * 32, low=0, high=9, gaps=((2, 3),)),),
+    pieces=(TallyPiece(cut=CUT, rows=10, digest="0" * 32, low=0, high=9, gaps=((2, 3),)),),
 )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from archiver.archive.records import RECORDS
-from archiver.upkeep.verify.tally import Cut, Piece, Tally, sum_of
+from archiver.upkeep.verify.tally import Tally, TallyCut, TallyPiece, sum_of
 from archiver.wire.record_digest import RecordDigest
 
 
@@ -29,8 +29,8 @@ def records(places: Sequence[tuple[int, int]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, RECORDS)
 
 
-def cut(partition: int, start: int, end: int) -> Cut:
-    return Cut(partition=partition, start_offset=start, end_offset=end)
+def cut(partition: int, start: int, end: int) -> TallyCut:
+    return TallyCut(partition=partition, start_offset=start, end_offset=end)
 
 
 CUTS = (cut(0, 0, 10), cut(0, 10, 20), cut(1, 5, 15))
@@ -50,7 +50,7 @@ def test_each_cut_has_its_records_and_strangers_have_a_piece_of_their_own() -> N
     }
     first = found[False, CUTS[0]]
     assert (first.low, first.high, first.gaps, first.is_sorted) == (0, 4, ((1, 3),), True)
-    assert Piece.from_json(first.to_json()) == first
+    assert TallyPiece.from_json(first.to_json()) == first
 
 
 @pytest.mark.parametrize("seed", range(5))
