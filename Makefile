@@ -63,9 +63,10 @@ serve-soak: setup  ## The server beside slow consumers, killed nodes and rebalan
 	$(PY) -m tests.fault.serving --minutes $(MINUTES) --out $(SERVE_OUT)
 
 siege: MINUTES = 30
+siege: CONNECTIONS = 50
 siege: OUT = build/siege.json
-siege: setup  ## A consumer group beside 50 hostile connections, MINUTES (30); numbers go to OUT (build/siege.json)
-	PYTHONPATH=. $(PY) -m tests.fault.siege --minutes $(MINUTES) --seed $(SEED) --out $(OUT)
+siege: setup  ## A consumer group beside hostile CONNECTIONS (50), MINUTES (30); numbers go to OUT (build/siege.json)
+	PYTHONPATH=. $(PY) -m tests.fault.siege --minutes $(MINUTES) --connections $(CONNECTIONS) --seed $(SEED) --out $(OUT)
 
 mutants: setup  ## Each mended hole put back: a round of faults, or a test, must turn red
 	$(PY) -m tests.fault.mutants

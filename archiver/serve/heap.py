@@ -1,6 +1,10 @@
-"""Makes allocators reuse freed memory and return the rest to the system.
+"""Make the allocators of a server reuse freed memory, and return the rest of it to the system; time collections.
 
-Without it, page faults take as long as decoding, and fragmentation adds up to gigabytes.
+Batches, columns and files come and go in pieces of a megabyte, in several threads; some live as long as a slow client
+takes them. Without reuse, touching new pages takes as long as decoding. Without returning, freed pieces between used
+ones add up to gigabytes.
+
+Python's collector stops all threads while it looks at the objects. A large request makes hundred thousands of them.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -20,6 +25,10 @@ _LARGE_BYTES: Final = 16 << 20
 """The texts of 32,768 records of a stream are often above 8 MiB."""
 _KEPT_BYTES: Final = 256 << 20
 _HEAPS: Final = 2
+_YOUNG: Final = (700, 10)
+"""Python's own thresholds for objects that were made since the last collection, or the last but ten."""
+_NEVER: Final = 1 << 30
+MOST_PUT_OFF: Final = 12
 
 
 def share_one_allocator() -> None:
@@ -42,6 +51,27 @@ def give_freed_memory_back() -> None:
 
 
 def leave_out_of_collections() -> None:
-    """Exempt all current objects from garbage collection."""
+    """Have Python's collector pass over all objects of this moment, most of which live as long as the process.
+
+    It looks at other old objects only in `Collections`.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_YOUNG, _NEVER)
+
+
+class Collections:
+    """Frees old objects that refer to each other, if possible when the server is not busy: then there are few."""
+
+    def __init__(self, is_busy: Callable[[], bool]) -> None:
+        self._is_busy = is_busy
+        self._put_off = 0
+
+    def collect_if_due(self) -> bool:
+        """Collect, but at most `MOST_PUT_OFF` times in a row put it off if the server is busy."""
+        if self._is_busy() and self._put_off < MOST_PUT_OFF:
+            self._put_off += 1
+            return False
+        self._put_off = 0
+        gc.collect()
+        return True

@@ -23,10 +23,10 @@ from kio.serial.errors import DecodeError
 
 from archiver.errors import BadRequest
 from archiver.serve.kafka.apis import APIS, api_of, fallback
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.frames import LEAST_BYTES, head_of, read_rest, read_size, request_of, response_head
-from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.messages import answer, encoded
 from archiver.serve.kafka.service import Client
 from archiver.serve.security import OpenDoor

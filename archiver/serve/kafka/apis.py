@@ -29,7 +29,6 @@ from archiver.serve.kafka import (
     refusals,
 )
 from archiver.serve.kafka.api import Api
-from archiver.serve.kafka.distinct import without_repeats
 from archiver.serve.kafka.fetch import fetch
 from archiver.serve.kafka.frames import RequestHead, response_head
 from archiver.serve.kafka.guards import Guard, Handler
@@ -235,8 +234,13 @@ BEFORE_AUTHENTICATION: Final = frozenset(api.key for api in APIS.values() if api
 def load_for_readers() -> None:
     for api in APIS.values():
         for version in range(api.least, api.most + 1) if api.of_readers else ():
-            reader_of(request_kind(api.key, version))
-            entity_writer(response_kind(api.key, version))
+            load(api, version)
+
+
+def load(api: Api, version: int) -> None:
+    """Load the classes of a version's messages, if they aren't loaded yet. That takes up to 0.2 seconds."""
+    reader_of(request_kind(api.key, version))
+    entity_writer(response_kind(api.key, version))
 
 
 def api_of(head: RequestHead) -> Api | None:
@@ -250,7 +254,7 @@ async def respond(
 ) -> tuple[list[bytes | memoryview], float]:
     """Answer a request: header and body, and the seconds to throttle its client."""
     began = time.perf_counter()
-    values_or_parts = await _found(service, api, without_repeats(request))
+    values_or_parts = await _found(service, api, request)
     body = values_or_parts if isinstance(values_or_parts, list) else [await _encoded(request, head, values_or_parts)]
     wait = _wait(service, request, sum(map(len, body)))
     if wait:
@@ -291,6 +295,7 @@ async def _found(service: Service, api: Api, request: Request) -> Values | list[
         if api.key is ApiKey.FETCH and (requests or octets):  # also from another connection: as Kafka, with nothing
             return fetch_response.packed(request.version, ())
         if requests:
+            request.client.turns.end_long_work()  # what waits holds up no other request
             await asyncio.sleep(requests)
     handler = partial(coordination.coordinated, api) if api.of_groups else api.handler
     if access is None or access.is_open:

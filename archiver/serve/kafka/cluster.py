@@ -43,7 +43,7 @@ async def metadata(service: Service, request: Request) -> Values:
         "brokers": [_broker(node) for node in members.nodes],
         "cluster_id": service.cluster.cluster_id,
         "controller_id": _controller(members),
-        "topics": [await _described(request, members, topic) for topic in topics],
+        "topics": [await _described(request, members, topic) async for topic in request.in_turns(topics)],
         "error_code": ErrorCode.none,
     }
 

@@ -13,13 +13,15 @@ from typing import Final, TypeAlias
 from archiver.access import ANONYMOUS
 from archiver.errors import BadRequest
 from archiver.serve.kafka.api import Api
-from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, api_of, fallback, respond
+from archiver.serve.kafka.apis import BEFORE_AUTHENTICATION, api_of, fallback, load, respond
 from archiver.serve.kafka.authentication import raw_step
 from archiver.serve.kafka.client_reader import ClientReader
 from archiver.serve.kafka.departures import Departures
+from archiver.serve.kafka.distinct import without_repeats
 from archiver.serve.kafka.frames import LEAST_BYTES, RequestHead, head_of, read_rest, read_size, request_of, write_frame
 from archiver.serve.kafka.request_memory import SMALL, HeldMemory, RequestMemory
 from archiver.serve.kafka.service import Client, Request, Service
+from archiver.wire.api_keys import ApiKey
 
 _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 2.0
@@ -51,10 +53,16 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionResources:
+    """What all connections of a server share: limits, memory for requests and for answers, and watched sockets.
+
+    `loaded` are the APIs, with versions, whose messages have been read before.
+    """
+
     limits: ConnectionLimits
     memory: RequestMemory
     answers: RequestMemory
     departures: Departures = field(default_factory=Departures)
+    loaded: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +96,9 @@ class Connection:
         self._memory = resources.memory
         self._answers = resources.answers
         self._departures = resources.departures
+        self._loaded = resources.loaded
         self._turns = client.turns
-        self._shown: Callable[[], None] = lambda: None
+        self._shown: Callable[[], None] = _do_nothing
         self._is_shown = False
         self._late = "it didn't show who it is in time"
         self._is_writing = False
@@ -227,13 +236,19 @@ class Connection:
             return head
         if login.access is not None:
             self._note_shown()
-        read = partial(request_of, head, frame, self._client)
-        if len(frame) <= _READ_AT_ONCE:
+        if len(frame) <= _READ_AT_ONCE and (api.of_readers or (api.key, head.version) in self._loaded):
             await self._turns.begin()
-            return _KnownRequest(api, head, read())
-        asked = _KnownRequest(api, head, await self._turns.in_thread(read))
+            return _KnownRequest(api, head, self._decoded(api, head, frame))
+        request = await self._turns.decode(len(frame), partial(self._decoded, api, head, frame))
+        self._loaded.add((api.key, head.version))
+        if api.waits and api.key is not ApiKey.FETCH:  # Fetch reports when it waits
+            self._turns.end_long_work()
         await self._turns.begin(len(frame))
-        return asked
+        return _KnownRequest(api, head, request)
+
+    def _decoded(self, api: Api, head: RequestHead, frame: bytes) -> Request:
+        load(api, head.version)
+        return without_repeats(request_of(head, frame, self._client))
 
     def _note_shown(self) -> None:
         if not self._is_shown:
@@ -259,6 +274,7 @@ class Connection:
     async def _end(self) -> None:
         self._turns.end()
         self._client.sessions.close()
+        self._reader.on_end = self._shown = _do_nothing  # else requests live until the next collection
         if self._is_ending and not (self._is_answering or self._is_writing):
             self._writer.close()
             try:
@@ -271,3 +287,7 @@ class Connection:
             self._writer.close()
         else:
             self._writer.transport.abort()
+
+
+def _do_nothing(*_: object) -> None:
+    """Ignore what is reported."""

@@ -252,18 +252,18 @@ async def _refusal(service: Service, request: Request, error: ErrorCode) -> Valu
     is_over = error is ErrorCode.group_max_size_reached
     if request.api_key == ApiKey.OFFSET_COMMIT:
         error = ErrorCode.invalid_commit_offset_size if is_over else error
-        return {"topics": [_with(topic, error) for topic in body.topics]}
+        return {"topics": [await _with(request, topic, error) async for topic in request.in_turns(body.topics)]}
     may_be_null = request.version >= 7  # noqa: PLR2004 - before it, no protocol is an empty text
     named = {"member_id": getattr(body, "member_id", ""), "protocol_name": None if may_be_null else ""}
     text = {"error_message": _OVER_BUDGET} if is_over and request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT else {}
     return {**named, **_SINGLE[request.api_key], **text, "error_code": error}
 
 
-def _with(topic: Any, error: ErrorCode) -> Values:
+async def _with(request: Request, topic: Any, error: ErrorCode) -> Values:
     return {
         "name": getattr(topic, "name", None),
         "topic_id": getattr(topic, "topic_id", None),
-        "partitions": [
+        "partitions": await request.listed(
             {"partition_index": partition.partition_index, "error_code": error} for partition in topic.partitions
-        ],
+        ),
     }

@@ -37,12 +37,31 @@ _NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
 
 def without_repeats(request: Request) -> Request:
     """Return the request with each name once, in order. OffsetFetch topics of a repeated group are joined."""
+    if request.api_key == ApiKey.FETCH:
+        return _with_each_partition_once(request)
     if request.api_key == ApiKey.OFFSET_FETCH:
         return _with(request, "groups", _each_group_once(getattr(request.body, "groups", ())))
     if request.api_key not in _NAMES:
         return request
     field, key = _NAMES[request.api_key]
     return _with(request, field, _first_of_each(getattr(request.body, field, None) or (), key))
+
+
+def _with_each_partition_once(request: Request) -> Request:
+    """A Fetch waits, and keeps its topics as long. The last mention of a partition counts."""
+    count = sum(len(topic.partitions) for topic in request.body.topics)
+    last = {
+        (getattr(topic, "topic_id", None) or getattr(topic, "topic", None), partition.partition): (topic, partition)
+        for topic in request.body.topics
+        for partition in topic.partitions
+    }
+    if len(last) == count:
+        return request
+    topics: dict[Hashable, tuple[Any, list[Any]]] = {}
+    for (named, _), (topic, partition) in last.items():
+        topics.setdefault(named, (topic, []))[1].append(partition)
+    once = tuple(replace(topic, partitions=tuple(partitions)) for topic, partitions in topics.values())
+    return replace(request, body=replace(request.body, topics=once))
 
 
 def _with(request: Request, field: str, names: Sequence[Any]) -> Request:

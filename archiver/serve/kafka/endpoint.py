@@ -24,6 +24,7 @@ from archiver.serve.groups import Coordinator, GroupTimes
 from archiver.serve.kafka.apis import load_for_readers
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.group_upkeep import GroupUpkeep
+from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.server import Server
 from archiver.serve.kafka.service import Service
 from archiver.serve.kafka.watch import Watch
@@ -187,7 +188,7 @@ class Endpoint:
             )
             ready(Listening(str(bound), str(Address(host, port)), cluster.own.node_id, len(topics.open)))
             upkeep = GroupUpkeep(cluster, coordinator, offsets, workers.offsets, retention=section.offset_retention)
-            await _first(stop.wait(), cluster.ended(), upkeep.run(), _give_memory_back(workers))
+            await _first(stop.wait(), cluster.ended(), upkeep.run(), _give_memory_back(workers, server.loop_time))
             watch.ending()
             await server.end_in_order(_DRAIN_SECONDS)
 
@@ -241,9 +242,11 @@ class Endpoint:
         return ServedTopics(tables, open_topic, workers, interval=self._section.refresh)
 
 
-async def _give_memory_back(workers: Workers) -> None:
+async def _give_memory_back(workers: Workers, loop_time: LoopTime) -> None:
+    collections = heap.Collections(lambda: loop_time.has_long_work)
     while True:
         await asyncio.sleep(heap.GIVEN_BACK_EVERY)
+        collections.collect_if_due()
         await workers.lookup(heap.give_freed_memory_back)
 
 

@@ -11,7 +11,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -29,8 +28,6 @@ from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _READ_COMMITTED: Final = 1
-_MANY: Final = 100
-"""Requests for more partitions wait for another turn whenever they are looked at again."""
 _PACKED_AT_ONCE: Final = 2000
 """Answers about more partitions are packed in a thread."""
 _MOST_LOADS: Final = 4
@@ -93,6 +90,7 @@ class _Round:
     following: list[tuple[_Source, int]] = field(default_factory=list)
     missing: list[tuple[_Source, int]] = field(default_factory=list)
     size: int = 0
+    has_errors: bool = False
 
     @property
     def records(self) -> int:
@@ -117,16 +115,15 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
         getattr(body, "session_id", 0),
         getattr(body, "session_epoch", FINAL),
         by_id=by_id,
-        positions=OrderedDict(_positions(body)),
-        forgotten=_forgotten(body),
+        positions=OrderedDict(await request.listed(_positions(body))),
+        forgotten=await request.listed(_forgotten(body)),
         is_kept=all([await topics.named(_named(topic)) async for topic in request.in_turns(body.topics)]),
     )
     if not isinstance(begun, SessionFetch):
         return fetch_response.packed(request.version, (), error=begun)
     sources = await _sources(service, request, begun, topics)
-    request.client.turns.end_long_work()  # what waits for records holds up no other request of its principal
     gathered = await _gathered(service, request, sources, is_slow=None if soon is None else soon < CHUNK_BYTES)
-    for source in sources:
+    async for source in request.in_turns(sources):
         if source.is_ahead and source.topic is not None:
             source.topic.note_ahead(source.partition, source.position.offset)
             source.error = ErrorCode.offset_not_available
@@ -141,13 +138,15 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
         pauses.note_answer(size, gathered.records, now)
     if gathered.size:
         request.client.turns.spare_budget()
-    packed = partial(
-        fetch_response.packed,
-        request.version,
-        _answered_partitions(begun, sources, gathered),
-        session_id=begun.session_id,
-        committed=body.isolation_level == _READ_COMMITTED,
-    )
+
+    def packed() -> list[bytes | memoryview]:
+        return fetch_response.packed(
+            request.version,
+            _answered_partitions(begun, sources, gathered),
+            session_id=begun.session_id,
+            committed=body.isolation_level == _READ_COMMITTED,
+        )
+
     return packed() if len(sources) <= _PACKED_AT_ONCE else await request.client.turns.in_thread(packed)
 
 
@@ -160,12 +159,10 @@ def _positions(body: Any) -> Iterator[tuple[PartitionKey, FetchPosition]]:
             )
 
 
-def _forgotten(body: Any) -> list[PartitionKey]:
-    return [
-        (_named(topic), partition)
-        for topic in getattr(body, "forgotten_topics_data", ())
-        for partition in topic.partitions
-    ]
+def _forgotten(body: Any) -> Iterator[PartitionKey]:
+    for topic in getattr(body, "forgotten_topics_data", ()):
+        for partition in topic.partitions:
+            yield (_named(topic), partition)
 
 
 def _named(topic: Any) -> str | UUID | None:
@@ -252,11 +249,12 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
     until = began + min(max(body.max_wait.total_seconds(), 0.0), _MOST_WAIT_SECONDS)
     topics = {source.topic for source in sources if source.topic is not None}
     while True:
-        await _until_recent(topics)
-        collected = _collected(service, sources, budget)
+        await _until_recent(request, topics)
+        collected = await _collected(service, request, sources, budget)
         is_enough = collected.size >= min(body.min_bytes, budget) and (collected.size or not collected.missing)
-        if is_enough or any(source.error for source in sources):
+        if is_enough or collected.has_errors:
             return collected
+        request.client.turns.end_long_work()  # what waits for records holds up no other request of its principal
         is_being_decoded = bool(collected.missing) and not collected.size
         left = (max(until, began + _PATIENCE_SECONDS) if is_being_decoded else until) - loop.time()
         if left > 0 and service.ending.done():
@@ -267,7 +265,7 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
         if collected.size and any(_counts_as_slow(source, is_slow) for source, _ in collected.missing):
             return collected  # what is loaded for a slow reader isn't kept: with the next chunk this one would be gone
         loads = _loads(service, collected, budget, is_slow=is_slow)
-        waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else _looks(sources))}
+        waits: set[asyncio.Future[Any]] = {*loads, *(() if loads else (topic.next_look() for topic in topics))}
         if not waits:
             await asyncio.wait({service.ending}, timeout=left)
             return collected
@@ -275,20 +273,20 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
         for task in done:
             if task in loads:
                 _take_in(loads[task], task)
-        if len(sources) > _MANY:
-            await request.client.turns.again()
 
 
-async def _until_recent(topics: Collection[ServedTopic]) -> None:
+async def _until_recent(request: Request, topics: Collection[ServedTopic]) -> None:
     """Wait for a refresh of tables older than `refresh`: their records may have been removed."""
     if old := [topic for topic in topics if topic.is_old]:
+        request.client.turns.end_long_work()
         await asyncio.gather(*(topic.recent() for topic in old))
 
 
-def _collected(service: Service, sources: list[_Source], budget: int) -> _Round:
+async def _collected(service: Service, request: Request, sources: list[_Source], budget: int) -> _Round:
     collected = _Round()
-    for source in sources:
+    async for source in request.in_turns(sources):
         if source.error or source.topic is None:
+            collected.has_errors |= bool(source.error)
             continue
         left = min(source.position.max_bytes, budget - collected.size)
         if left <= 0 and collected.size:
@@ -321,10 +319,6 @@ def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None
 
 def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
     return source.topic is not None and source.topic.is_crowded if is_slow is None else is_slow
-
-
-def _looks(sources: list[_Source]) -> set[asyncio.Future[Any]]:
-    return {source.topic.next_look() for source in sources if source.topic is not None}
 
 
 def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:

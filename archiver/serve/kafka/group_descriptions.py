@@ -53,7 +53,7 @@ async def delete_groups(service: Service, request: Request) -> Values:
     return {
         "results": [
             {"group_id": group_id, "error_code": await _deleted(service, request, group_id)}
-            for group_id in request.body.groups_names
+            async for group_id in request.in_turns(request.body.groups_names)
         ]
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -30,7 +31,8 @@ async def find_coordinator(handler: Handler, service: Service, request: Request)
         return await handler(service, request) if _may(request, body.key, Operation.DESCRIBE) else nowhere
     allowed, refused = await _split(request, body.coordinator_keys, Operation.DESCRIBE)
     answer = values(await handler(service, with_body(request, coordinator_keys=allowed)))
-    return {**answer, "coordinators": [*answer["coordinators"], *({**nowhere, "key": key} for key in refused)]}
+    denied = await request.listed({**nowhere, "key": key} for key in refused)
+    return {**answer, "coordinators": [*answer["coordinators"], *denied]}
 
 
 async def join_group(handler: Handler, service: Service, request: Request) -> Answer:
@@ -69,7 +71,8 @@ async def describe_groups(handler: Handler, service: Service, request: Request) 
     allowed, refused = await _split(request, request.body.groups, Operation.DESCRIBE)
     answer = values(await handler(service, with_body(request, groups=allowed)))
     blank = {"error_code": _DENIED, "group_state": "", "protocol_type": "", "protocol_data": "", "members": ()}
-    return {**answer, "groups": [*answer["groups"], *({**blank, "group_id": group_id} for group_id in refused)]}
+    denied = await request.listed({**blank, "group_id": group_id} for group_id in refused)
+    return {**answer, "groups": [*answer["groups"], *denied]}
 
 
 async def list_groups(handler: Handler, service: Service, request: Request) -> Answer:
@@ -84,7 +87,7 @@ async def delete_groups(handler: Handler, service: Service, request: Request) ->
     """DeleteGroups needs DELETE of each group."""
     allowed, refused = await _split(request, request.body.groups_names, Operation.DELETE)
     answer = values(await handler(service, with_body(request, groups_names=allowed)))
-    denied = [{"group_id": group_id, "error_code": _DENIED} for group_id in refused]
+    denied = await request.listed({"group_id": group_id, "error_code": _DENIED} for group_id in refused)
     return {**answer, "results": [*answer["results"], *denied]}
 
 
@@ -97,7 +100,8 @@ async def beat(handler: Handler, service: Service, request: Request) -> Answer:
     refusal = {"member_id": body.member_id, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
     if not _may(request, body.group_id, Operation.READ):
         return refusal | {"error_code": _DENIED, "error_message": _TEXT}
-    if not all(request.access.topic(topic, Operation.DESCRIBE) for topic in body.subscribed_topic_names or ()):
+    named = body.subscribed_topic_names or ()
+    if not all([request.access.topic(topic, Operation.DESCRIBE) async for topic in request.in_turns(named)]):
         text = "the principal has no right to a topic that it names"
         return refusal | {"error_code": ErrorCode.topic_authorization_failed, "error_message": text}
     return await handler(service, request)
@@ -111,14 +115,16 @@ async def described(handler: Handler, service: Service, request: Request) -> Ans
     async for group in request.in_turns(answer["groups"]):
         may_see = all(request.access.topic(name, Operation.DESCRIBE) for name in _topics_of(group))
         described.append(group if may_see else _undescribed(group["group_id"], ErrorCode.topic_authorization_failed))
-    return {**answer, "groups": [*described, *(_undescribed(group_id, _DENIED) for group_id in refused)]}
+    denied = await request.listed(_undescribed(group_id, _DENIED) for group_id in refused)
+    return {**answer, "groups": [*described, *denied]}
 
 
 async def offset_commit(handler: Handler, service: Service, request: Request) -> Answer:
     """OffsetCommit needs READ of the group, and of each topic."""
     if not _may(request, request.body.group_id, Operation.READ):
-        return {"topics": [_denied(topic, error=_DENIED) for topic in request.body.topics]}
-    return await by_topics(handler, service, request, Operation.READ, _denied)
+        topics = request.in_turns(request.body.topics)
+        return {"topics": [await _denied(request, topic, error=_DENIED) async for topic in topics]}
+    return await by_topics(handler, service, request, Operation.READ, partial(_denied, request))
 
 
 async def offset_fetch(handler: Handler, service: Service, request: Request) -> Answer:
@@ -126,19 +132,22 @@ async def offset_fetch(handler: Handler, service: Service, request: Request) -> 
     body = request.body
     if request.version < _WITH_GROUPS:
         if not _may(request, body.group_id, Operation.DESCRIBE):
-            topics = body.topics if request.version < _WITH_ERROR else ()
-            return {"error_code": _DENIED, "topics": [_unfetched(topic, _DENIED) for topic in topics]}
+            topics = request.in_turns(body.topics if request.version < _WITH_ERROR else ())
+            return {
+                "error_code": _DENIED,
+                "topics": [await _unfetched(request, topic, _DENIED) async for topic in topics],
+            }
         asked, refused = await _fetchable(service, request, body.topics)
         answer = values(await handler(service, with_body(request, topics=asked)))
-        return {**answer, "topics": _told(request, answer["topics"], refused)}
+        return {**answer, "topics": await _told(request, answer["topics"], refused)}
     groups: list[Values] = []
-    for group in body.groups:
+    async for group in request.in_turns(body.groups):
         if not _may(request, group.group_id, Operation.DESCRIBE):
             groups.append({"group_id": group.group_id, "error_code": _DENIED, "topics": []})
             continue
         asked, refused = await _fetchable(service, request, group.topics)
         one = values(await handler(service, with_body(request, groups=(_with_topics(group, asked),))))["groups"][0]
-        groups.append({**one, "topics": _told(request, one["topics"], refused)})
+        groups.append({**one, "topics": await _told(request, one["topics"], refused)})
     return {"groups": groups}
 
 
@@ -146,7 +155,7 @@ async def offset_delete(handler: Handler, service: Service, request: Request) ->
     """OffsetDelete needs DELETE of the group, and READ of each topic."""
     if not _may(request, request.body.group_id, Operation.DELETE):
         return {"error_code": _DENIED, "topics": []}
-    return await by_topics(handler, service, request, Operation.READ, _denied)
+    return await by_topics(handler, service, request, Operation.READ, partial(_denied, request))
 
 
 async def _by_group(
@@ -189,12 +198,14 @@ async def _split(request: Request, groups: Iterable[str], operation: Operation) 
     return tuple(allowed), refused
 
 
-def _denied(topic: Any, *, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
-    return denied_topic(topic, [partition.partition_index for partition in topic.partitions], error_code=error)
+async def _denied(request: Request, topic: Any, *, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
+    numbers = (partition.partition_index for partition in topic.partitions)
+    return await denied_topic(request, topic, numbers, error_code=error)
 
 
-def _unfetched(topic: Any, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
-    return denied_topic(
+async def _unfetched(request: Request, topic: Any, error: ErrorCode = ErrorCode.topic_authorization_failed) -> Values:
+    return await denied_topic(
+        request,
         topic,
         topic.partition_indexes,
         committed_offset=-1,
@@ -208,9 +219,11 @@ async def _fetchable(service: Service, request: Request, topics: Any) -> tuple[A
     return (None, []) if topics is None else await split(service, request, topics, Operation.DESCRIBE)
 
 
-def _told(request: Request, topics: Iterable[Values], refused: Iterable[Any]) -> list[Values]:
-    seen = [topic for topic in topics if not topic["name"] or request.access.topic(topic["name"], Operation.DESCRIBE)]
-    return [*seen, *map(_unfetched, refused)]
+async def _told(request: Request, topics: Iterable[Values], refused: Iterable[Any]) -> list[Values]:
+    seen = await request.listed(
+        topic for topic in topics if not topic["name"] or request.access.topic(topic["name"], Operation.DESCRIBE)
+    )
+    return [*seen, *[await _unfetched(request, topic) async for topic in request.in_turns(refused)]]
 
 
 def _with_topics(group: Any, topics: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from archiver.serve.groups import AnyGroup, ConsumerGroup, KnownTopic, MatchedTopics, Topics, match_names
-from archiver.serve.kafka.loop_time import ClientTurns
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.reading import ServedTopics
 
 _LOOK_SECONDS: Final = 0.5

@@ -53,7 +53,8 @@ async def metadata(handler: Handler, service: Service, request: Request) -> Answ
         asked = replace(asked, version=max(request.version, _WITH_NO_TOPICS))
     answer = values(await handler(service, asked))
     visible = [topic async for topic in request.in_turns(answer["topics"]) if _is_told(request, topic)]
-    return {**answer, "topics": [*visible, *(_undescribed(request, topic) for topic in refused)]}
+    denied = await request.listed(_undescribed(request, topic) for topic in refused)
+    return {**answer, "topics": [*visible, *denied]}
 
 
 async def topic_partitions(handler: Handler, service: Service, request: Request) -> Answer:
@@ -61,7 +62,7 @@ async def topic_partitions(handler: Handler, service: Service, request: Request)
     asked = request.body.topics
     named = asked or [TopicRequest(name=TopicName(name)) for name in await service.topics.names()]
     allowed, refused = await split(service, request, named, Operation.DESCRIBE)
-    denied = [_undescribed(request, topic) for topic in refused] if asked else []
+    denied = await request.listed(_undescribed(request, topic) for topic in refused) if asked else []
     if not allowed:  # none at all would mean all of them
         return {"topics": denied, "next_cursor": None}
     answer = values(await handler(service, with_body(request, topics=allowed)))
@@ -70,12 +71,16 @@ async def topic_partitions(handler: Handler, service: Service, request: Request)
 
 async def list_offsets(handler: Handler, service: Service, request: Request) -> Answer:
     """ListOffsets needs DESCRIBE of each topic."""
-    return await by_topics(handler, service, request, Operation.DESCRIBE, lambda each: _listed(each, "partition_index"))
+    return await by_topics(
+        handler, service, request, Operation.DESCRIBE, lambda topic: _listed(request, topic, "partition_index")
+    )
 
 
 async def epochs(handler: Handler, service: Service, request: Request) -> Answer:
     """OffsetForLeaderEpoch needs DESCRIBE of each topic."""
-    return await by_topics(handler, service, request, Operation.DESCRIBE, lambda each: _listed(each, "partition"))
+    return await by_topics(
+        handler, service, request, Operation.DESCRIBE, lambda topic: _listed(request, topic, "partition")
+    )
 
 
 async def configs(handler: Handler, service: Service, request: Request) -> Answer:
@@ -86,7 +91,7 @@ async def configs(handler: Handler, service: Service, request: Request) -> Answe
         is_allowed = resource.resource_type != _TOPIC or _may_describe(request, resource)
         (allowed if is_allowed else refused).append(resource)
     answer = values(await handler(service, with_body(request, resources=tuple(allowed))))
-    denied = [
+    denied = await request.listed(
         {
             "error_code": _DENIED,
             "error_message": None,
@@ -95,20 +100,27 @@ async def configs(handler: Handler, service: Service, request: Request) -> Answe
             "configs": [],
         }
         for resource in refused
-    ]
+    )
     return {**answer, "results": [*answer["results"], *denied]}
 
 
 async def by_topics(
-    handler: Handler, service: Service, request: Request, operation: Operation, refusal: Callable[[Any], Values]
+    handler: Handler,
+    service: Service,
+    request: Request,
+    operation: Operation,
+    refusal: Callable[[Any], Awaitable[Values]],
 ) -> Mapping[str, Any]:
     allowed, refused = await split(service, request, request.body.topics, operation)
     answer = values(await handler(service, with_body(request, topics=allowed)))
-    return {**answer, "topics": [*answer["topics"], *map(refusal, refused)]}
+    denied = [await refusal(topic) async for topic in request.in_turns(refused)]
+    return {**answer, "topics": [*answer["topics"], *denied]}
 
 
-def denied_topic(topic: Any, partitions: Iterable[int], **more: Any) -> Values:
-    denied = [{"partition_index": partition, "error_code": _DENIED, **more} for partition in partitions]
+async def denied_topic(request: Request, topic: Any, partitions: Iterable[int], **more: Any) -> Values:
+    denied = await request.listed(
+        {"partition_index": partition, "error_code": _DENIED, **more} for partition in partitions
+    )
     return {"name": getattr(topic, "name", None), "topic_id": getattr(topic, "topic_id", None), "partitions": denied}
 
 
@@ -157,7 +169,9 @@ def _undescribed(request: Request, topic: Any) -> Values:
     return {"error_code": _DENIED, "name": name, "topic_id": topic_id, "partitions": []}
 
 
-def _listed(topic: Any, number: str) -> Values:
-    partitions = [{number: getattr(partition, number), "error_code": _DENIED} for partition in topic.partitions]
+async def _listed(request: Request, topic: Any, number: str) -> Values:
+    partitions = await request.listed(
+        {number: getattr(partition, number), "error_code": _DENIED} for partition in topic.partitions
+    )
     named = "name" if hasattr(topic, "name") else "topic"
     return {named: getattr(topic, named), "partitions": partitions}

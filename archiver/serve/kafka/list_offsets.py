@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -34,14 +33,14 @@ _WITH_NOT_AVAILABLE: Final = 5
 async def list_offsets(service: Service, request: Request) -> Values:
     """Handle ListOffsets. Tiered offsets are answered with none, as in Kafka."""
     topics = []
-    repeated = _repeated(request.body.topics)
+    repeated = await _repeated(request)
     async for named in request.in_turns(request.body.topics):
         topic = await service.topic(named.name)
         if topic is None:
             error = service.without(named.name)
-            partitions: list[Values] = [
+            partitions: list[Values] = await request.listed(
                 {"partition_index": partition.partition_index, "error_code": error} for partition in named.partitions
-            ]
+            )
         else:
             lagging = None if await _looked(service, topic, named.partitions) else _lagging(request)
             partitions = [
@@ -60,9 +59,9 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
         topic = await service.topic(named.topic)
         if topic is None:
             error = service.without(named.topic)
-            partitions: list[Values] = [
+            partitions: list[Values] = await request.listed(
                 {"partition": partition.partition, "error_code": error} for partition in named.partitions
-            ]
+            )
         else:
             lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
             asked = request.in_turns(named.partitions)
@@ -74,9 +73,14 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     return {"topics": topics}
 
 
-def _repeated(topics: Sequence[Any]) -> frozenset[tuple[str, int]]:
-    counts = Counter((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
-    return frozenset(place for place, count in counts.items() if count > 1)
+async def _repeated(request: Request) -> set[tuple[str, int]]:
+    topics = request.body.topics
+    places = ((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
+    seen: set[tuple[str, int]] = set()
+    repeated: set[tuple[str, int]] = set()
+    async for place in request.in_turns(places):
+        (repeated if place in seen else seen).add(place)
+    return repeated
 
 
 async def _asked(

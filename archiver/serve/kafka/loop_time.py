@@ -10,34 +10,30 @@ import asyncio
 import heapq
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
-_Value = TypeVar("_Value")
-_Element = TypeVar("_Element")
+from archiver.serve.kafka.request_memory import RequestMemory
 
-SLICE_SECONDS: Final = 0.004
+_Value = TypeVar("_Value")
+
+SLICE_SECONDS: Final = 0.001
 """The loop time of one turn, and of all turns between two looks at the sockets. A request may take a bit more."""
-_TURNS_AT_ONCE: Final = 16
+_TURNS_AT_ONCE: Final = 4
 """Turns between two looks at the sockets: what a turn costs is known afterwards only."""
 _BURST_SECONDS: Final = 5.0
 """Loop time that a payer may save up: it covers the start of hundreds of clients."""
-_LARGE: Final = 8 << 10
-_SECONDS_A_BYTE: Final = 2e-7
-"""What a large request takes at least, by its size: known before it is worked on."""
 _MOST_DEBT: Final = 2.5
 _LEAST_WAIT: Final = 0.001
 _MOST_PAYERS: Final = 10_000
-_ELEMENTS_A_LOOK: Final = 16
+_DECODED_BYTES: Final = 4 << 20
+"""Bytes of large requests that are decoded and not answered yet: each byte becomes up to a hundred of objects."""
 _LONG_AT_ONCE: Final = 8
 """Requests, of as many payers, whose answers are put together in several turns."""
-_LONG_SECONDS: Final = 0.002
-"""An answer that took this long to put together is encoded in a thread."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,11 +48,24 @@ class Payer:
     mean: float = 0.0
     long_work: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by the one request whose answer is being put together in several turns: long answers take much memory."""
-    waiting: list[tuple[bool, float, int, asyncio.Future[None], ClientTurns]] = field(default_factory=list)
+    waiting: list[tuple[bool, float, int, asyncio.Future[None], TurnTaker]] = field(default_factory=list)
     is_queued: bool = False
 
 
-_Job: TypeAlias = "tuple[float, int, asyncio.Future[Any], ClientTurns, Callable[[], Any]]"
+@dataclass(slots=True, eq=False)
+class TurnTaker:
+    """A connection, as turns are handed out: what it used, and what its next turn may take in seconds."""
+
+    payer: Payer
+    start: float = 0.0
+    last_seconds: float = 0.0
+    expected_seconds: float = 0.0
+    prepaid: float = 0.0
+    is_pipelined: bool = False
+    """Whether the request came before the previous answer: within a payer, other requests go first."""
+
+
+_Job: TypeAlias = "tuple[float, int, asyncio.Future[Any], TurnTaker, Callable[[], Any]]"
 _Ran: TypeAlias = tuple[Any, Exception | None, float]
 """The result of work, its error, and the seconds of the processor that it took."""
 
@@ -76,15 +85,23 @@ class LoopTime:
         self._pass_turns = 0
         self._is_scheduled = False
         self._jobs: list[_Job] = []
+        self._held_jobs: list[_Job] = []
+        """Of payers that are over their budget: a timer returns them to the queue."""
         self._has_job = False
         self._thread: ThreadPoolExecutor | None = None
         self.long_work = asyncio.Semaphore(_LONG_AT_ONCE)
+        self.decoded = RequestMemory(_DECODED_BYTES)
         self.seconds = 0.0
         """Seconds that clients' requests took."""
         self.waiting = 0
         """Connections that wait for a turn."""
         self.over_budget = 0
         """How often a payer was made to wait, as it was over its budget."""
+
+    @property
+    def has_long_work(self) -> bool:
+        """Whether there are large requests, or a thread works for a request."""
+        return self._has_job or self.decoded.bytes > 0
 
     def payer(self, name: str) -> Payer:
         payer = self._payers.get(name)
@@ -98,7 +115,7 @@ class LoopTime:
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def admits(self, client: ClientTurns) -> bool:
+    def admits(self, client: TurnTaker) -> bool:
         """Grant a turn if nothing waits for one; otherwise the client must `wait`."""
         self._schedule()
         payer = client.payer
@@ -110,7 +127,7 @@ class LoopTime:
         self._prepay(payer, client, client.expected_seconds)
         return True
 
-    async def wait(self, client: ClientTurns) -> None:
+    async def wait(self, client: TurnTaker) -> None:
         payer = client.payer
         if not payer.waiting:
             payer.start = max(payer.start, self._start)
@@ -124,7 +141,7 @@ class LoopTime:
         finally:
             self.waiting -= 1
 
-    def charge(self, client: ClientTurns, seconds: float, *, budget: bool) -> None:
+    def charge(self, client: TurnTaker, seconds: float, *, budget: bool) -> None:
         payer = client.payer
         payer.start += seconds - client.prepaid
         client.start += seconds
@@ -134,7 +151,7 @@ class LoopTime:
         if budget:
             payer.level = max(payer.level - seconds, -_MOST_DEBT)
 
-    async def in_thread(self, client: ClientTurns, work: Callable[[], _Value]) -> _Value:
+    async def in_thread(self, client: TurnTaker, work: Callable[[], _Value]) -> _Value:
         """Do long work in one thread, ordered by used time: more threads would take the GIL from the loop."""
         start = max(client.payer.start, self._start)
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
@@ -144,8 +161,13 @@ class LoopTime:
 
     def _begin_job(self) -> None:
         while self._jobs and not self._has_job:
-            _, _, done, client, work = heapq.heappop(self._jobs)
+            job = heapq.heappop(self._jobs)
+            _, _, done, client, work = job
             if done.done():
+                continue
+            budget = self._budget(client.payer)
+            if budget <= 0:
+                self._hold_job(job, -budget / self._share)
                 continue
             self._has_job = True
             self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="long-work")
@@ -153,7 +175,20 @@ class LoopTime:
                 partial(self._end_job, client, done)
             )
 
-    def _end_job(self, client: ClientTurns, done: asyncio.Future[Any], ran: asyncio.Future[_Ran]) -> None:
+    def _hold_job(self, job: _Job, seconds: float) -> None:
+        """Keep a job of a payer over its budget back: the thread takes the interpreter from the loop."""
+        if not self._held_jobs:
+            self.over_budget += 1
+            asyncio.get_running_loop().call_later(max(_LEAST_WAIT, seconds), self._return_jobs)
+        self._held_jobs.append(job)
+
+    def _return_jobs(self) -> None:
+        jobs, self._held_jobs = self._held_jobs, []
+        for job in jobs:
+            heapq.heappush(self._jobs, job)
+        self._begin_job()
+
+    def _end_job(self, client: TurnTaker, done: asyncio.Future[Any], ran: asyncio.Future[_Ran]) -> None:
         self._has_job = False
         if ran.cancelled():  # the server ends
             done.cancel()
@@ -197,13 +232,13 @@ class LoopTime:
         if self._ready:
             self._schedule()  # after the clients that have a turn now: they may need another one
 
-    def _begin(self, payer: Payer, client: ClientTurns, start: float) -> None:
+    def _begin(self, payer: Payer, client: TurnTaker, start: float) -> None:
         payer.start = max(payer.start, self._start)
         self._start = payer.start
         client.start = payer.last_start = max(start, payer.last_start)
         self._pass_turns += 1
 
-    def _prepay(self, payer: Payer, client: ClientTurns, seconds: float) -> None:
+    def _prepay(self, payer: Payer, client: TurnTaker, seconds: float) -> None:
         client.prepaid = seconds
         payer.start += seconds
         self._pass_seconds += seconds
@@ -238,159 +273,6 @@ class LoopTime:
             if payer.waiting or self._budget(payer) < _BURST_SECONDS:
                 return
             del self._payers[name]
-
-
-class ClientTurns:
-    def __init__(self, loop_time: LoopTime, name: str, *, long_wait: float = 120.0) -> None:
-        self._time = loop_time
-        self._long_wait = long_wait
-        self._mark = loop_time.clock()
-        self._slice = 0.0
-        self._request_seconds = 0.0
-        self._has_budget = True
-        self._long_work_of: Payer | None = None
-        self.is_long_work = False
-        """Whether the answer is being put together in several turns, or waits for that."""
-        self._has_ended = False
-        self.name = name
-        self.payer = loop_time.payer(name)
-        self.start = 0.0
-        self.last_seconds = 0.0
-        self.expected_seconds = 0.0
-        self.prepaid = 0.0
-        self.is_pipelined = False
-        """Whether the request came before the previous answer: within a payer, other requests go first."""
-
-    def pay_as(self, name: str) -> None:
-        if name != self.name:
-            self.name, self.payer = name, self._time.payer(name)
-            self.start = self.payer.last_start
-
-    def spend(self, seconds: float) -> None:
-        self._time.charge(self, seconds, budget=True)
-
-    def run(self, work: Coroutine[Any, Any, _Value]) -> Awaitable[_Value]:
-        return _Measured(work, self)
-
-    def resumed(self) -> None:
-        self.is_pipelined = False
-        self._mark = self._time.clock()
-
-    def reads(self) -> None:
-        self.is_pipelined = True
-
-    def suspended(self) -> None:
-        now = self._time.clock()
-        seconds, self._mark = now - self._mark, now
-        self._slice += seconds
-        self._request_seconds += seconds
-        self._time.charge(self, seconds, budget=self._has_budget)
-
-    async def begin(self, size: int = 0) -> None:
-        self.suspended()
-        self.expected_seconds = size * _SECONDS_A_BYTE if size > _LARGE else 0.0
-        self.last_seconds = self._request_seconds
-        self.payer.mean += (self._request_seconds - self.payer.mean) / 8
-        self._request_seconds, self._has_budget = 0.0, True
-        await self._turn()
-
-    @property
-    def is_over(self) -> bool:
-        return self._slice + self._time.clock() - self._mark > SLICE_SECONDS
-
-    @property
-    def is_long(self) -> bool:
-        return self._request_seconds + self._time.clock() - self._mark > _LONG_SECONDS
-
-    async def again(self) -> None:
-        self.suspended()
-        self.last_seconds, self.expected_seconds = SLICE_SECONDS, 0.0
-        await self._turn()
-
-    async def each(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        for number, element in enumerate(elements, 1):
-            yield element
-            if number % _ELEMENTS_A_LOOK == 0 and self.is_over:
-                await self._begin_long_work()
-                await self.again()
-
-    def end_long_work(self) -> None:
-        self.is_long_work = False
-        if self._long_work_of is not None:
-            self._long_work_of.long_work.release()
-            self._time.long_work.release()
-            self._long_work_of = None
-
-    def end(self) -> None:
-        self._has_ended = True
-        self.end_long_work()
-
-    async def _begin_long_work(self) -> None:
-        payer = self.payer
-        if self._has_ended or self._long_work_of is not None:
-            return
-        self.is_long_work = True
-        async with self._in_time():
-            await payer.long_work.acquire()
-            try:
-                await self._time.long_work.acquire()
-            except BaseException:
-                payer.long_work.release()
-                raise
-        self._take_long_work(payer)
-
-    def _take_long_work(self, payer: Payer) -> None:
-        self._long_work_of = payer
-        if self._has_ended:  # while it waited
-            self.end_long_work()
-
-    async def in_thread(self, work: Callable[[], _Value]) -> _Value:
-        """Do long work in a thread. Raises TimeoutError if its turn doesn't come in time."""
-        async with self._in_time():
-            return await self._time.in_thread(self, work)
-
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self._long_wait):
-                yield
-        except TimeoutError:
-            raise TimeoutError(f"its long answer had no turn within {self._long_wait:g} seconds") from None
-
-    def spare_budget(self) -> None:
-        """Exempt the request from the payer's budget: it returned records."""
-        self.payer.level += self._request_seconds
-        self._has_budget = False
-
-    async def _turn(self) -> None:
-        if not self._time.admits(self):
-            await self._time.wait(self)
-        self._slice = 0.0
-
-
-class _Measured(Awaitable[_Value]):
-    __slots__ = ("_turns", "_work")
-
-    def __init__(self, work: Coroutine[Any, Any, _Value], turns: ClientTurns) -> None:
-        self._work = work
-        self._turns = turns
-
-    def __await__(self) -> Generator[Any, Any, _Value]:
-        error: BaseException | None = None
-        while True:
-            self._turns.resumed()
-            try:
-                waits_for = self._work.send(None) if error is None else self._work.throw(error)
-            except StopIteration as stop:
-                result: _Value = stop.value
-                return result
-            finally:
-                self._turns.suspended()
-            error = None
-            try:
-                yield waits_for
-            except BaseException as raised:  # noqa: BLE001 - the coroutine decides about it
-                error = raised
 
 
 def _timed(work: Callable[[], Any]) -> _Ran:

@@ -39,12 +39,12 @@ async def offset_commit(service: Service, request: Request) -> Values:
         getattr(body, "member_id", ""),
         getattr(body, "group_instance_id", None),
         getattr(body, "generation_id_or_member_epoch", _NONE),
-        partitions=[
+        partitions=await request.listed(
             (topic.topic_id, partition.partition_index)
             for named, topic in asked
             if topic
             for partition in named.partitions
-        ],
+        ),
         version=request.version,
     )
     offsets: dict[tuple[str, int], GroupOffset] = {}
@@ -109,7 +109,7 @@ def _refuse(told: list[Any], error: ErrorCode) -> None:
 async def offset_fetch(service: Service, request: Request) -> Values:
     body = request.body
     if request.version >= _WITH_GROUPS:
-        return {"groups": [await _of_member(service, request, group) for group in body.groups]}
+        return {"groups": [await _of_member(service, request, group) async for group in request.in_turns(body.groups)]}
     return await _of_member(service, request, body)
 
 
@@ -121,12 +121,12 @@ async def offset_delete(service: Service, request: Request) -> Values:
     if isinstance(group, ClassicGroup) and group.protocol_type != _CONSUMERS:
         return nothing | {"error_code": ErrorCode.non_empty_group}
     read = subscribed(group, service.topics)
-    partitions = [
+    partitions = await request.listed(
         (topic.name, partition.partition_index)
         for topic in body.topics
         if topic.name not in read
         for partition in topic.partitions
-    ]
+    )
     try:
         if group is None and body.group_id not in await service.kept(service.offsets.groups):
             return nothing | {"error_code": ErrorCode.group_id_not_found}
@@ -136,15 +136,15 @@ async def offset_delete(service: Service, request: Request) -> Values:
     topics = [
         {
             "name": topic.name,
-            "partitions": [
+            "partitions": await request.listed(
                 {
                     "partition_index": partition.partition_index,
                     "error_code": ErrorCode.group_subscribed_to_topic if topic.name in read else ErrorCode.none,
                 }
                 for partition in topic.partitions
-            ],
+            ),
         }
-        for topic in body.topics
+        async for topic in request.in_turns(body.topics)
     ]
     return {"error_code": ErrorCode.none, "topics": topics}
 

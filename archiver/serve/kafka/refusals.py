@@ -5,6 +5,7 @@ They are advertised because librdkafka fetches only from brokers that support Pr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -54,16 +55,20 @@ async def create_partitions(_service: Service, request: Request) -> Values:
 async def delete_topics(_service: Service, request: Request) -> Values:
     topics = getattr(request.body, "topics", None)
     named = (
-        [{"name": name, "topic_id": None} for name in request.body.topic_names]
+        ({"name": name, "topic_id": None} for name in request.body.topic_names)
         if topics is None
-        else [{"name": topic.name, "topic_id": topic.topic_id} for topic in topics]
+        else ({"name": topic.name, "topic_id": topic.topic_id} for topic in topics)
     )
     return {"responses": [_REFUSED | topic async for topic in request.in_turns(named)]}
 
 
 async def delete_records(_service: Service, request: Request) -> Values:
     topics = request.in_turns(request.body.topics)
-    return {"topics": [{"name": topic.name, "partitions": _not_deleted(topic)} async for topic in topics]}
+    return {
+        "topics": [
+            {"name": topic.name, "partitions": await request.listed(_not_deleted(topic))} async for topic in topics
+        ]
+    }
 
 
 async def alter_configs(_service: Service, request: Request) -> Values:
@@ -86,8 +91,10 @@ def _not_produced(partition: int) -> Values:
     }
 
 
-def _not_deleted(topic: Any) -> list[Values]:
-    return [
-        {"partition_index": partition.partition_index, "low_watermark": -1, "error_code": ErrorCode.policy_violation}
-        for partition in topic.partitions
-    ]
+def _not_deleted(topic: Any) -> Iterator[Values]:
+    for partition in topic.partitions:
+        yield {
+            "partition_index": partition.partition_index,
+            "low_watermark": -1,
+            "error_code": ErrorCode.policy_violation,
+        }

@@ -18,6 +18,8 @@ _SHARE: Final = 4
 class _Holders:
     requests: dict[HeldMemory, None] = field(default_factory=dict)
     bytes: int = 0
+    waiting: dict[HeldMemory, tuple[int, asyncio.Future[None]]] = field(default_factory=dict)
+    """How much the waiting requests of a payer need, the longest waiting first."""
 
     def may_grow(self, held: HeldMemory, size: int, most: int) -> bool:
         """Whether there is room. The oldest never waits, so there is no deadlock of half-read requests."""
@@ -43,7 +45,7 @@ class RequestMemory:
         self._most = most_bytes
         self._all = _Holders()
         self._payers: dict[str, _Holders] = {}
-        self._changed: asyncio.Event | None = None
+        self._waiting: dict[str, _Holders] = {}
 
     @property
     def bytes(self) -> int:
@@ -55,27 +57,56 @@ class RequestMemory:
         try:
             yield request
         finally:
-            if request in self._all.requests:
-                self._give_back(request)
+            self.free(request)
 
     async def room(self, held: HeldMemory, size: int) -> None:
         payer = self._payers.setdefault(held.payer, _Holders())
         for holders in (self._all, payer):
             holders.requests.setdefault(held)
-        while not (self._all.may_grow(held, size, self._most) and payer.may_grow(held, size, self._most // _SHARE)):
-            self._changed = self._changed or asyncio.Event()
-            await self._changed.wait()
-        held.bytes += size
-        self._all.bytes += size
-        payer.bytes += size
+        if self._has_grown(payer, held, size):
+            return
+        grown = asyncio.get_running_loop().create_future()
+        payer.waiting[held] = size, grown
+        self._waiting[held.payer] = payer
+        try:
+            await grown
+        finally:
+            payer.waiting.pop(held, None)
+            if not payer.waiting:
+                self._waiting.pop(held.payer, None)
 
-    def _give_back(self, held: HeldMemory) -> None:
+    def free(self, held: HeldMemory) -> None:
+        """Free the room of a request, and its place in the queue."""
+        if held not in self._all.requests:
+            return
         payer = self._payers[held.payer]
         for holders in (self._all, payer):
             del holders.requests[held]
             holders.bytes -= held.bytes
+            holders.waiting.pop(held, None)
         if not payer.requests:
             del self._payers[held.payer]
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+        for waiting in list(self._waiting.values()):
+            while self._has_let_grow(waiting):
+                pass
+
+    def _has_grown(self, payer: _Holders, held: HeldMemory, size: int) -> bool:
+        if not (self._all.may_grow(held, size, self._most) and payer.may_grow(held, size, self._most // _SHARE)):
+            return False
+        held.bytes += size
+        self._all.bytes += size
+        payer.bytes += size
+        return True
+
+    def _has_let_grow(self, payer: _Holders) -> bool:
+        """Let the longest waiting request of a payer grow, or its oldest one. To wake them all would take long."""
+        for held in (next(iter(payer.waiting), None), next(iter(payer.requests), None)):
+            if held is None or held not in payer.waiting:
+                continue
+            size, grown = payer.waiting[held]
+            if grown.done() or self._has_grown(payer, held, size):
+                del payer.waiting[held]
+                if not grown.done():
+                    grown.set_result(None)
+                return True
+        return False

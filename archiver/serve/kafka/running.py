@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -12,11 +13,22 @@ from archiver.serve import heap
 from archiver.serve.kafka.endpoint import Endpoint, Listening
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SWITCH_SECONDS: Final = 0.0005
+"""How long a thread may keep the event loop from the interpreter: a tenth of Python's default.
+
+The loop gives it up at each call of the system, a hundred times in a look at a hundred sockets.
+"""
 
 
 def run_until_stopped(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
     """Serve until SIGINT, SIGTERM or (in a worker) the parent's end; return the signal's number."""
     return asyncio.run(_run(endpoint, ready))
+
+
+def keep_loop_responsive() -> None:
+    """Bound how long other threads and the collector keep the event loop from running, once all is loaded."""
+    heap.leave_out_of_collections()
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 async def _run(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
@@ -37,7 +49,7 @@ async def _run(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
         loop.add_reader(parent.sentinel, ask, signal.SIGTERM)
 
     def begin(found: Listening) -> None:
-        heap.leave_out_of_collections()
+        keep_loop_responsive()
         ready(found)
 
     await endpoint.run(stop, begin)

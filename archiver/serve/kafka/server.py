@@ -10,10 +10,11 @@ from typing import Final, Protocol
 
 from archiver.errors import ConfigError
 from archiver.serve.kafka.client_reader import ClientReader
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
 from archiver.serve.kafka.fetch_sessions import FetchSessions
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.places import Places
 from archiver.serve.kafka.request_memory import RequestMemory
 from archiver.serve.kafka.service import Client, Service, payer_of
@@ -24,7 +25,7 @@ _BACKLOG: Final = 1024
 _UNSENT_BYTES: Final = 256 << 10
 _REQUEST_MEMORY: Final = 64 << 20
 _RESPONSE_MEMORY: Final = 256 << 20
-_ACCEPTED_AT_ONCE: Final = 64
+_ACCEPTED_AT_ONCE: Final = 16
 _READ_BYTES: Final = 32 << 10
 """What a connection keeps of requests that it has not read yet: twice as much, and what the system gives it at once."""
 _SYSTEM_BYTES: Final = 64 << 10

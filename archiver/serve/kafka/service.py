@@ -13,10 +13,10 @@ from kio.schema.errors import ErrorCode
 
 from archiver.access import ANONYMOUS, Access
 from archiver.serve.groups import Coordinator, GroupBudget, GroupOffsetStore
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
 from archiver.serve.kafka.group_topics import GroupTopics
-from archiver.serve.kafka.loop_time import ClientTurns
 from archiver.serve.kafka.pace import ClientPace
 from archiver.serve.kafka.pauses import Pauses
 from archiver.serve.nodes import GroupDuty, JointCommits, NodeCluster
@@ -130,6 +130,10 @@ class Request:
         access = self.client.login.access
         assert access is not None, "a request was let through before its client was known"
         return access
+
+    async def listed(self, elements: Iterable[_Element]) -> list[_Element]:
+        """List what an iterator makes of elements of the request. If there are many, other clients get turns."""
+        return [element async for element in self.in_turns(elements)]
 
     def in_turns(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
         """Iterate over elements of the request, yielding the loop to other clients."""

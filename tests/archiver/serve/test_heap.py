@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import weakref
 
 import pytest
+
+from archiver.serve.heap import MOST_PUT_OFF, Collections
 
 MIB = 1 << 20
 PIECES = 300
 PROGRAM = """
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from archiver.serve.heap import give_freed_memory_back, share_one_allocator
 share_one_allocator()
@@ -57,3 +61,22 @@ def test_what_is_freed_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_pool_that_somebody_chose_is_left() -> None:
     assert measured(1, ARROW_DEFAULT_MEMORY_POOL="mimalloc")[0] == "mimalloc"
+
+
+def test_collections_wait_for_rest_for_a_bounded_time() -> None:
+    busy = True
+    collections = Collections(lambda: busy)
+    assert not any(collections.collect_if_due() for _ in range(MOST_PUT_OFF))
+    cycle = _Cycle()
+    gone = weakref.ref(cycle)
+    del cycle
+    assert collections.collect_if_due()
+    assert gone() is None
+    assert not collections.collect_if_due(), "it is put off as often again"
+    busy = False
+    assert collections.collect_if_due()
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.self = self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -79,6 +80,25 @@ def old_java_client() -> ProgramClient:
     return _java(OLD_KAFKA, _client_jars(OLD_KAFKA))
 
 
+def kafka_streams() -> ProgramClient:
+    """Kafka Streams, without stores."""
+    return _java(KAFKA, _streams_jars(), name="Kafka Streams", program="StreamsReader")
+
+
+def share_group_member() -> tuple[str | Path, ...]:
+    """The command of a member of a share group."""
+    return _java(KAFKA, _client_jars(KAFKA), program="ShareReader").command
+
+
+def _streams_jars() -> Path:
+    def fetch(folder: Path) -> None:
+        needed = Dependency(organisation="org.apache.kafka", name="kafka-streams", revision=KAFKA, with_needs=True)
+        silent = Dependency(organisation="org.slf4j", name="slf4j-nop", revision="1.7.36", with_needs=True)
+        retrieve([needed, silent], folder)
+
+    return fetched(f"kafka-streams-{KAFKA}", fetch)
+
+
 def next_java_client() -> ProgramClient:
     return _java(NEXT_KAFKA, _client_jars(NEXT_KAFKA))
 
@@ -92,15 +112,15 @@ def _client_jars(version: str) -> Path:
     return fetched(f"kafka-clients-{version}", fetch)
 
 
-def _java(version: str, folder: Path) -> ProgramClient:
+def _java(version: str, folder: Path, *, name: str = "Java", program: str = "Reader") -> ProgramClient:
     command = (
         find_java().executable,
         "-XX:TieredStopAtLevel=1",
         "-cp",
         f"{folder}/*",
-        SOURCES / "java" / "Reader.java",
+        SOURCES / "java" / f"{program}.java",
     )
-    return ProgramClient(name="Java", version=version, command=command)
+    return ProgramClient(name=name, version=version, command=command)
 
 
 def spark_source() -> ProgramClient:
@@ -132,6 +152,11 @@ def sarama(scratch: Path) -> ProgramClient:
     return _go("sarama", "Sarama", r"IBM/sarama v(\S+)", scratch)
 
 
+def kafka_go(scratch: Path) -> ProgramClient:
+    """segmentio/kafka-go."""
+    return _go("kafkago", "segmentio/kafka-go", r"segmentio/kafka-go v(\S+)", scratch)
+
+
 def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
     found = re.search(version, (SOURCES / "go" / "go.mod").read_text(encoding="utf-8"))
     assert found
@@ -141,13 +166,42 @@ def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
     return ProgramClient(name=name, version=found[1], command=(binary,))
 
 
+def rust_rdkafka(scratch: Path) -> ProgramClient:
+    """rdkafka, which is librdkafka in Rust."""
+    return _rust("rdkafka", "rdkafka (Rust)", scratch)
+
+
+def rskafka(scratch: Path) -> ProgramClient:
+    """rskafka."""
+    return _rust("rskafka", "rskafka", scratch)
+
+
+def _rust(program: str, name: str, scratch: Path) -> ProgramClient:
+    need("cargo")
+    home, target = SOURCES / "rust", os.environ.get("CARGO_TARGET_DIR") or str(scratch / "rust")
+    command = ("cargo", "build", "--quiet", "--release", "--locked", "--target-dir", target)
+    run(*command, folder=home)
+    locked = re.search(rf'name = "{program}"\nversion = "(\S+)"', (home / "Cargo.lock").read_text(encoding="utf-8"))
+    assert locked
+    return ProgramClient(name=name, version=locked[1], command=(Path(target) / "release" / program,))
+
+
 def kafkajs(scratch: Path) -> ProgramClient:
+    return _javascript("kafkajs", "KafkaJS", "kafkajs", scratch)
+
+
+def platformatic(scratch: Path) -> ProgramClient:
+    """@platformatic/kafka."""
+    return _javascript("platformatic", "@platformatic/kafka", "@platformatic/kafka", scratch)
+
+
+def _javascript(program: str, name: str, package: str, scratch: Path) -> ProgramClient:
     need("npm")
     home = scratch / "javascript"
     shutil.copytree(SOURCES / "javascript", home, dirs_exist_ok=True)
     run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=home)
-    version = json.loads((home / "package.json").read_text(encoding="utf-8"))["dependencies"]["kafkajs"]
-    return ProgramClient(name="KafkaJS", version=version, command=("node", home / "kafkajs.mjs"))
+    version = json.loads((home / "package.json").read_text(encoding="utf-8"))["dependencies"][package]
+    return ProgramClient(name=name, version=version, command=("node", home / f"{program}.mjs"))
 
 
 def need(tool: str) -> None:

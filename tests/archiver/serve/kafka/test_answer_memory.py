@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.request_memory import SMALL, RequestMemory
 
 

@@ -19,10 +19,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.access import ANONYMOUS, Access, Rule
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.fetch import fetch as answer_to
 from archiver.serve.kafka.fetch_sessions import FetchSessions
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.service import Client, Request
 from archiver.serve.reading.served_partition import ServedPartition
 from archiver.serve.security import Session

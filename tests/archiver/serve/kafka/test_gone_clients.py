@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import struct
 import threading
@@ -17,7 +18,9 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.kafka.loop_time import ClientTurns
+from archiver.serve.kafka.client_reader import ClientReader
+from archiver.serve.kafka.client_turns import ClientTurns
+from archiver.serve.kafka.connection import Connection
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, served
@@ -152,6 +155,25 @@ def test_requests_that_wait_to_be_decoded_end_with_their_client(lake: Any, leave
             until_alone(endpoint)
         finally:
             gate.set()
+
+
+@pytest.mark.parametrize("leave", [close, reset])
+def test_gone_clients_leave_no_cycles(lake: Any, leave: Callable[[Wire], None]) -> None:
+    with ServedLake(lake, half_closed_seconds=0.1) as endpoint:
+        gc.disable()
+        try:
+            for _ in range(3):
+                wire = Wire(endpoint.port)
+                wire.send(framed(waiting_fetch(), 1))
+                time.sleep(0.1)
+                leave(wire)
+            until_alone(endpoint)
+            deadline = time.monotonic() + SECONDS
+            while any(isinstance(kept, ClientReader | Connection) for kept in gc.get_objects()):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        finally:
+            gc.enable()
 
 
 def test_a_server_that_ends_drops_long_answers(lake: Any) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.group_topics import GroupTopics
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 
 
 def played(scene: Coroutine[Any, Any, None]) -> None:

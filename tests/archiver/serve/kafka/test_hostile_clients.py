@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,6 +18,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from archiver.access import Rule
+from archiver.serve.kafka.running import keep_loop_responsive
 from tests.fault.siege.attacks import attacks, frames
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
@@ -29,7 +32,7 @@ MOST_SECONDS = 0.5
 MOST_WORK_SECONDS = 0.5
 ROUNDS = 20
 MOST_BYTES = 192 << 20
-"""The memory that any attack may take, beside what the test itself makes."""
+"""The memory that any attack may take, beside what the test itself makes. Unread bytes: 130 KiB for each connection."""
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 
@@ -39,6 +42,17 @@ def lake(folder: Path) -> Any:
 
 def metadata() -> Any:
     return request(3, 9, name="orders", allow_auto_topic_creation=False)
+
+
+@pytest.fixture(autouse=True)
+def _responsive() -> Iterator[None]:
+    """Have threads and collections as a server's process has them, which has no heap of tests either."""
+    thresholds, switching = gc.get_threshold(), sys.getswitchinterval()
+    keep_loop_responsive()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+    sys.setswitchinterval(switching)
 
 
 @pytest.fixture(autouse=True)
@@ -238,11 +252,59 @@ def test_costly_patterns_leave_turns_to_other_clients(tmp_path: Path) -> None:
 )
 def test_attacks_leave_turns_to_other_clients(tmp_path: Path, name: str) -> None:
     with (
-        ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
+        ServedLake(lake(tmp_path), most_connections=1000) as endpoint,
         attacked(endpoint.port, attacks("orders")[name], connections=50, address="127.0.0.2"),
     ):
         time.sleep(0.5)
         waits(endpoint).assert_short()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("connections", [100, 1000])
+@pytest.mark.parametrize("name", ["fetch sessions", "unknown names"])
+def test_many_attackers_leave_turns_to_other_clients(tmp_path: Path, name: str, connections: int) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=2100) as endpoint,
+        attacked(endpoint.port, attacks("orders")[name], connections=connections, address="127.0.0.2"),
+    ):
+        time.sleep(0.5)
+        waits(endpoint, rounds=100).assert_short()
+
+
+def test_waiting_fetches_keep_each_partition_once(tmp_path: Path) -> None:
+    asked = request(
+        1,
+        11,
+        replica_id=-1,
+        topic="orders",
+        partition=0,
+        fetch_offset=10,
+        max_wait=timedelta(seconds=60),
+        min_bytes=1,
+        max_bytes=1,
+        partition_max_bytes=1,
+        session_id=0,
+        session_epoch=-1,
+        current_leader_epoch=-1,
+        forgotten_topics_data=(),
+    )
+    (topic,) = asked.topics
+    long = replace(asked, topics=(replace(topic, partitions=topic.partitions * 30_000),))
+    frame = framed(long, 1)
+    with (
+        ServedLake(lake(tmp_path), most_request_bytes=4 << 20) as endpoint,
+        ExitStack() as clients,
+    ):
+        with memory_within(MOST_BYTES // 2):
+            for _ in range(20):
+                clients.enter_context(Wire(endpoint.port, address="127.0.0.2")).send(frame)
+            until = time.monotonic() + SECONDS
+            time.sleep(1)
+            while endpoint.server.loop_time.has_long_work:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        parked = [thing for thing in gc.get_objects() if type(thing) is type(topic.partitions[0])]
+        assert len(parked) < 1000
 
 
 def test_wrong_frames_cost_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

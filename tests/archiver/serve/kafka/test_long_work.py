@@ -117,7 +117,7 @@ def test_a_fetch_that_waits_for_records_holds_up_no_long_answer(tmp_path: Path) 
         with Wire(endpoint.port) as second:
             answer = second.ask(earliest())
         assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.none}
-        assert len(begun) == 2
+        assert len(begun) >= 2, "the fetch also looks at its partitions again in turns"
 
 
 def test_a_commit_that_waits_for_the_registry_holds_up_no_long_answer(tmp_path: Path) -> None:

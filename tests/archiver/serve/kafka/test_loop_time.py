@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, ClientTurns, LoopTime
+from archiver.serve.kafka.client_turns import ClientTurns
+from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, LoopTime
 
 
 class Work:
@@ -49,6 +50,22 @@ def played(*clients: tuple[str, str, float], turns_in_all: int, share: float = 1
 
     asyncio.run(play())
     return done
+
+
+def test_long_work_waits_for_the_budget_of_its_payer() -> None:
+    async def play() -> None:
+        loop_time = LoopTime(share=100.0)
+        greedy, modest = ClientTurns(loop_time, "greedy"), ClientTurns(loop_time, "modest")
+        greedy.payer.level = -20.0
+        late = asyncio.ensure_future(greedy.in_thread(lambda: "late"))
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(modest.in_thread(lambda: "now"), 1) == "now"
+        assert not late.done()
+        assert loop_time.over_budget == 1
+        assert await asyncio.wait_for(late, 5) == "late"
+        loop_time.close()
+
+    asyncio.run(play())
 
 
 def test_payers_have_equal_shares_however_many_connections_they_have() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from archiver.serve.kafka import apis, coordination
+from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.frames import RequestHead
-from archiver.serve.kafka.loop_time import ClientTurns, LoopTime
+from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.service import Request
 from archiver.serve.nodes import GroupDuty
 from catalog.registry import GroupClaim

@@ -6,6 +6,7 @@ import asyncio
 import struct
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,35 @@ def test_large_requests_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(connection, "request_of", noted)
     with served(lake(tmp_path)) as (endpoint, wire):
         wire.ask(request(12, 4, group_id="g", member_id="m"))
+        wire.ask(request(12, 4, group_id="g", member_id="m"))
         wire.ask(large_commit())
-        small, large = threads
+        first, small, large = threads
+        assert first is not endpoint._thread, "the first of its version loads the classes of its messages"
         assert small is endpoint._thread
         assert large is not endpoint._thread
+
+
+def test_freed_room_wakes_only_requests_that_fit() -> None:
+    async def play() -> None:
+        memory = RequestMemory(400)
+        with memory.hold("a") as oldest:
+            await oldest.grow(100)
+            with ExitStack() as holders:
+                several = [holders.enter_context(memory.hold("a")) for _ in range(50)]
+                waits = [asyncio.ensure_future(held.grow(50)) for held in several]
+                other = holders.enter_context(memory.hold("b"))
+                await asyncio.wait_for(other.grow(100), 1)
+                await asyncio.sleep(0)
+                memory.free(oldest)
+                await asyncio.sleep(0)
+                assert [wait.done() for wait in waits] == [True] * 2 + [False] * 48
+                assert memory.bytes == 200
+                waits[10].cancel()
+                for held, wait in zip(several, waits, strict=True):
+                    if wait is not waits[10]:
+                        await asyncio.wait_for(wait, 1)
+                        assert memory.bytes <= 200
+                    memory.free(held)
+        assert memory.bytes == 0
+
+    asyncio.run(play())
