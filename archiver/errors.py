@@ -98,7 +98,7 @@ class LogTruncated(SourceError):
 
 
 class DataLoss(SourceError):
-    """Names the range."""
+    """The log lost the next offsets, or contradicts the archive. Names the range."""
 
 
 class SchemaRegistryError(ArchiverError): ...

@@ -20,6 +20,7 @@ def is_trusted(reader: SegmentReader, block: Block) -> bool:
 
 
 def is_in_order(reader: SegmentReader, block: Block) -> bool:
+    """Compare an untrusted claim with two columns of the rows."""
     if not block.is_sorted or is_trusted(reader, block):
         return block.is_sorted
     order = RowOrder()

@@ -22,6 +22,8 @@ WITNESSES: Final = (names.PREFIX, names.ERR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
+    """Whether keys and values get a missing envelope on replay."""
+
     key: bool = False
     value: bool = False
 

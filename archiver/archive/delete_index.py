@@ -15,6 +15,8 @@ from archiver.archive.file_columns import as_text, values_of
 
 
 class DeleteIndex:
+    """The delete files of one snapshot. Thread-safe."""
+
     def __init__(self, entries: Iterable[ManifestEntry], specs: Mapping[int, PartitionSpec]) -> None:
         self._positions = DeleteFileIndex()
         self._equalities: list[tuple[int, str, DataFile]] = []

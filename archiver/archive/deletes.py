@@ -86,7 +86,7 @@ class Deletes:
         return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
 
     def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
-        """Return a mask. The first row is at position `first_row` of the file."""
+        """Return a mask of the rows that remain. The first row is at position `first_row` of the file."""
         kept = np.ones(rows.num_rows, np.bool_)
         low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
         kept[self.positions[low:high] - first_row] = False

@@ -153,7 +153,7 @@ def _row(entry: ManifestEntry, place: str, counted: list[int], bounded: list[int
 
 
 def bounds_of(lower: dict[int, bytes], upper: dict[int, bytes], field_id: int) -> tuple[int | None, int | None]:
-    """Return the bounds of integers or timestamps, or None twice."""
+    """Return the bounds of integers or timestamps, or None twice if one is missing."""
     low, high = _number(lower.get(field_id)), _number(upper.get(field_id))
     return (None, None) if low is None or high is None else (low, high)
 

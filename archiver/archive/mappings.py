@@ -101,7 +101,7 @@ class LedgerMappings:
         self._topic = topic
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """Raise CatalogError if the registry lacks it."""
+        """Raise CatalogError if the registry lacks it or doesn't answer."""
         return self._registry.ledger.row_mapping(self._topic, version)
 
 

@@ -47,7 +47,7 @@ def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:
 def split_at_offset(
     batches: Iterable[pa.RecordBatch], frontier: int
 ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """Split sorted batches at the offset `frontier`. No batch is empty."""
+    """Return the batches below the offset `frontier`, and the rest. No batch is empty."""
     below: list[pa.RecordBatch] = []
     rest: list[pa.RecordBatch] = []
     for batch in batches:

@@ -163,6 +163,7 @@ class OpenFile:
 
 
 def _has_begin(block: Block, wanted: RowRange) -> bool:
+    """Whether the first rows are needed. Later rows wait until they are decoded."""
     return block.is_sorted and block.low_offset is not None and wanted.start_offset <= block.low_offset
 
 

@@ -28,7 +28,8 @@ class ScannedFile(Protocol):
     @property
     def reader(self) -> SegmentReader: ...
 
-    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]: ...
+    def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
+        """Return sorted, nonempty batches with a column `offset`."""
 
     def close(self) -> None: ...
 
@@ -59,8 +60,8 @@ class _Unread:
 class PartitionScan:
     """One pass over a range. `files` are ordered by lowest offset.
 
-    Batches are nonempty and offsets rise strictly. Raises ReplayError for repeated offsets, and for wrong claims to be
-    sorted.
+    Iterate once; closing the iterator closes the files. Batches are nonempty and offsets rise strictly. Raises
+    ReplayError for repeated offsets, and for wrong claims to be sorted.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class PartitionScan:
         yield from buffer.take_below()
 
     def _push_file(self) -> None:
+        """Later files can't hold earlier offsets."""
         file = next(self._files, None)
         if file is not None:
             low, high = (file.offsets.low, file.offsets.high) if file.offsets else (None, None)

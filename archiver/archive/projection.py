@@ -163,6 +163,7 @@ def _compile_map(source: pa.MapType, target: pa.MapType, name: str, absent: _Abs
 def _unsliced(
     column: pa.ListArray | pa.LargeListArray | pa.MapArray, children: Iterable[pa.Array]
 ) -> tuple[pa.Int32Array, list[pa.Array]]:
+    """Return offsets from 0 and the used children: a slice holds all."""
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     rebased = pc.subtract(offsets, offsets[0]).cast(pa.int32())

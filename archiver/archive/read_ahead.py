@@ -32,6 +32,7 @@ class ReadAhead(Generic[T]):
 
     @property
     def future(self) -> Future[T | None]:
+        """None at the end of the stream."""
         return self._next
 
     def take(self) -> T | None:

@@ -80,6 +80,7 @@ class ReorderBuffer:
 
 
 def _bound(runs: Iterable[SpilledRun], frontier: int | None) -> int | None:
+    """Return the offset up to which heads hold all records; None without a bound."""
     ends = [int(offsets_of(run.head)[-1]) + 1 for run in runs if run.head is not None and run.has_more]
     return min([*ends, *([] if frontier is None else [frontier])], default=None)
 

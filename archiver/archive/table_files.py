@@ -89,6 +89,7 @@ class TableFiles:
 
     @cached_property
     def partitions(self) -> frozenset[int]:
+        """Return only the lowest and highest partition of each file with bounds."""
         bounds = (self.columns[columns.LOW_PARTITION], self.columns[columns.HIGH_PARTITION])
         return frozenset(
             partition for column in bounds for partition in pc.unique(column).to_pylist() if partition is not None

@@ -127,6 +127,7 @@ class TopicArchive:
         return self._snapshot.first_offsets.get(partition, 0)
 
     def end(self, partition: int) -> int:
+        """The offset after the last archived one."""
         return high_watermark(self._snapshot, partition)
 
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:

@@ -51,6 +51,7 @@ def record_ends(snapshot: TopicSnapshot) -> dict[int, int]:
 
 
 def low_watermark(snapshot: TopicSnapshot, partition: int) -> int:
+    """The first offset that wasn't retired; without records the high watermark."""
     best, first = high_watermark(snapshot, partition), snapshot.first_offsets.get(partition, 0)
     for file in select_files(snapshot.files, RowRange(partition=partition, start_offset=first)):
         if _low(file) >= best:

@@ -78,6 +78,7 @@ class Appended:
 
     @property
     def id(self) -> str:
+        """The first range's id: a range is appended once."""
         return f"append-{min(self.range_ids)}"
 
     @property
@@ -119,6 +120,7 @@ class Rewrote:
 
     @property
     def leaves_out(self) -> bool:
+        """Whether new files have fewer records than old ones."""
         return any(span.gone for group in self.rewrite.groups for span in group.all_spans)
 
     @property

@@ -86,9 +86,11 @@ class TrailReport:
 
     @property
     def unsigned(self) -> int:
+        """The entries after the last checkpoint, whose loss would go unnoticed."""
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:
+        """Only the first problems are kept; the rest is counted."""
         if len(self.problems) < _MOST:
             self.problems.append(Problem(kind=kind, text=text, entry=entry, path=path))
         else:

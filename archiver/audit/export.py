@@ -12,7 +12,10 @@ from archiver.errors import ConfigError
 
 
 def export(trail: TrailFolder, target: Path) -> int:
-    """Copy the trail unchecked; return the number of entries. Raises ConfigError if the folder isn't empty."""
+    """Copy the trail unchecked; return the number of entries. Raises ConfigError if the folder isn't empty.
+
+    A file begins after each missing number, so entries keep their position.
+    """
     if target.exists() and any(target.iterdir()):
         raise ConfigError("The folder isn't empty: name another one", folder=str(target))
     target.mkdir(parents=True, exist_ok=True)

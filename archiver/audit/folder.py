@@ -111,7 +111,7 @@ class TrailFolder:
     def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
         """Yield entries by number, from the object that may have `first`. A packed entry may come twice.
 
-        Raises StorageUnavailable if lists keep changing.
+        Damaged objects yield their remaining lines. Raises StorageUnavailable if lists keep changing.
         """
         seen: set[str] = set()
         for left in reversed(range(_LOOKS)):
@@ -173,6 +173,7 @@ class TrailFolder:
             self._say(refused[0])
 
     def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
+        """Remove objects that a pack has, as packing was interrupted or refused; return them."""
         inside = [item for item in listed if _has(pack, item)]
         if inside and self.path not in self.logged:
             lines = self._whole(pack)
@@ -223,6 +224,7 @@ class TrailFolder:
 
 
 def checkpoint_name(entries: int, time: str) -> str:
+    """Names sort by number of entries, then by time."""
     return f"checkpoint-{entries:010d}-{re.sub(r'[-:.]', '', time)}.json"
 
 

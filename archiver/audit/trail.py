@@ -41,7 +41,7 @@ SETTLED_ENTRIES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """The trail of one table; without a journal, nothing. Methods raise subclasses of RegistryError."""
+    """The trail of one table; without a journal it records nothing. Methods raise subclasses of RegistryError."""
 
     topic: TopicRow
     journal: TableJournal
@@ -108,7 +108,10 @@ class AuditTrail:
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
-        """Record the intention to commit, so that the commit gets its entry in any case. `parent` is its base."""
+        """Record the intention to commit, so that the commit gets its entry in any case.
+
+        `parent` is its base snapshot or spec.
+        """
         if self.journal.trail is not None:
             draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(
@@ -332,6 +335,7 @@ def _last_written(head: ChainHead, waiting: Sequence[WaitingEntry]) -> tuple[int
 
 
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
+    """True if stored entries equal waiting ones: a killed run wrote them."""
     expected = {entry.seq: entry.line.encode() for entry in waiting}
     stored = {line.place: line.data for line in folder.lines(first=waiting[0].seq)}
     return all(expected[seq] == line for seq, line in stored.items() if seq in expected)

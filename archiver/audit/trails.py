@@ -94,6 +94,7 @@ def exported_trail(folder: Path) -> FoundTrail:
 
 
 def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetime) -> None:
+    """Report commits without an entry, and entries without a commit."""
     until = datetime.now(UTC) - YOUNG
     lacking = dict(check.journaled)
     for commit_id in journal.commit_ids():

@@ -21,7 +21,10 @@ COMMITS_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTurn:
-    """After a commit a turn has no engine and must be short. Start nothing after `is_over`."""
+    """After a commit a turn has no engine and must be short. Start nothing after `is_over`.
+
+    `engine` starts at its first call.
+    """
 
     topic: TopicRow
     opened: StagedTopic | None
@@ -65,6 +68,8 @@ class ChoreOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chore:
+    """After it finished or failed, the topic rests for `rest_seconds`."""
+
     name: str
     when: When
     run: Callable[[ChoreTurn], ChoreOutcome]

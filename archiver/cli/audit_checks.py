@@ -41,6 +41,7 @@ class KeptCheckpoints:
         return cls(files, tables)
 
     def of(self, trail: FoundTrail) -> dict[str, bytes]:
+        """An exported trail gets all checkpoints."""
         uuid = None if trail.journal is None else str(trail.journal.uuid)
         found = {path: data for path, data in self.files.items() if uuid in {None, self.tables[path]}}
         self._used.update(found)

@@ -33,6 +33,7 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
 
 
 def _planned(config: Config) -> Mapping[str, tuple[str, ...]]:
+    """Topics that can't be read are left out."""
     from archiver.upkeep.consent import WITHHELD
     from archiver.upkeep.retire.job import Expire, ExpireOptions
     from catalog.registry import RegistryReader

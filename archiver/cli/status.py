@@ -101,6 +101,7 @@ def _looked(look: Look, *, partitions: bool) -> RenderableType:
 
 
 def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
+    """Return a retryable error: the server may be back next time."""
     from schema_mapping.errors import ContextError
 
     try:

@@ -136,6 +136,7 @@ def verify(
 
 
 def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
+    """Fail if the report was changed, not if it reports faults."""
     from archiver.terminal.answer import print_answer
     from archiver.upkeep.verify.document import check_report
 

@@ -162,6 +162,7 @@ def altered_range(one: ExpectedRange) -> AlteredRange:
 
 
 def _window(ranges: Sequence[ExpectedRange], most: int) -> list[ExpectedRange]:
+    """Return ranges of one partition with at most `most` rows, but at least one."""
     window = [ranges[0]]
     rows = ranges[0].rows
     for expected in ranges[1:]:

@@ -73,7 +73,10 @@ def to_compare(
 
 
 def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[OffsetRange, ...]:
-    """A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison."""
+    """Return what files may hold beyond `ends`, by bounds.
+
+    A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison.
+    """
     spans = []
     for file in files:
         if file.partitions and file.offsets:

@@ -121,6 +121,7 @@ def _with_suspects(
 
 
 def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
+    """The oldest retained snapshot, if the history doesn't reach the last check."""
     metadata = table.iceberg.metadata
     if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
         return None

@@ -28,7 +28,7 @@ from catalog.ranges.spans import uncovered
 def complete_journal(table: ArchiveTable, journal: TableJournal, formats: SegmentFormats) -> Settled:
     """Write missing entries of retained commits; return their ranges.
 
-    Skips commits whose files are gone or contradict the summary. Raises StorageError.
+    Skips commits from before the journal, or whose files are gone or contradict the summary. Raises StorageError.
     """
     landed: list[Landed] = []
     objects = ObjectStore.of_table(table.iceberg)
@@ -68,6 +68,7 @@ def _unjournaled(table: ArchiveTable, journal: TableJournal) -> Iterator[Snapsho
 def ranges_of_commit(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> tuple[TranslatedRange, ...] | None:
+    """None if the files that the commit added don't show them."""
     try:
         described = _described(snapshot, table, objects, formats)
     except StorageError as error:
@@ -100,6 +101,7 @@ def ranges_of_commit(
 def _described(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> dict[str, tuple[SegmentMetadata, DataFileInfo]] | None:
+    """None if a file isn't an archived range's."""
     entries = {
         entry.data_file.file_path: entry.data_file
         for manifest in manifests_of(table.iceberg, snapshot)

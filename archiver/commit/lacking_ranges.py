@@ -113,6 +113,7 @@ def add_lacking_ranges(
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:
+    """A range that overlaps can't be added, even if it extends further."""
     return any(start < one.end_offset and one.start_offset < end for start, end in spans)
 
 

@@ -99,6 +99,7 @@ class Presence:
         )
 
     def _believe(self, faults: dict[str, StorageError]) -> None:
+        """Raise StorageUnavailable unless each missing file's store has files of the table."""
         table = self.load()
         unproven: dict[str, list[str]] = {}
         for fault in faults.values():

@@ -32,6 +32,7 @@ class LackingOffsets:
 
     @property
     def start(self) -> int:
+        """The first offset that the registry may lack."""
         return self.registry_end or 0
 
 
@@ -68,7 +69,10 @@ def registry_behind(table: ArchiveTable, lacking: Lacking, *, advice: str) -> Re
 
 
 def lacking_rewrites(table: ArchiveTable, registry: Registry) -> tuple[str, ...]:
-    """Empty if the registry has no commit: its age is unknown."""
+    """Return commands that rewrote the table since the registry's last commit.
+
+    Empty if the registry has no commit: its age is unknown.
+    """
     newest = registry.files.newest_commit(table.topic)
     if newest is None:
         return ()
@@ -82,6 +86,7 @@ def lacking_rewrites(table: ArchiveTable, registry: Registry) -> tuple[str, ...]
 
 
 def rewritten_since(table: ArchiveTable, commands: tuple[str, ...], *, missing: str) -> RegistryBehind:
+    """Later rewrites may have removed expected rows on purpose."""
     return RegistryBehind(
         "the table lacks rows that the registry expects, and the archiver has rewritten it since the last commit that"
         " the registry knows: its database was restored from an older backup. The rows may have been erased or retired"

@@ -46,6 +46,7 @@ def only_adds(table: Table, snapshot: Snapshot) -> bool:
 
 
 def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
+    """A compaction counts if its files have as many rows."""
     if _operation(snapshot) is not Operation.REPLACE or is_ours(snapshot):
         return only_adds(table, snapshot)
     if _claims_deletes(snapshot):
@@ -98,6 +99,7 @@ def _suspicious(table: Table) -> Iterator[Snapshot]:
 
 
 def _lists(table: Table, snapshot: Snapshot) -> tuple[list[ManifestFile] | None, list[ManifestFile] | None]:
+    """Return the manifests of parent and snapshot; None for a lost or damaged list."""
     parent_id = snapshot.parent_snapshot_id
     if parent_id is None:
         return [], _list(table, snapshot)

@@ -88,6 +88,7 @@ def check_archive(
 
 
 def _is_less(table: ArchiveTable, ends: Mapping[int, PartitionOffset]) -> bool:
+    """True if the table's whole metadata was rolled back."""
     offsets = table.offsets
     return any(
         partition not in offsets or offsets[partition].next_offset < end.next_offset for partition, end in ends.items()

@@ -76,6 +76,7 @@ def _clusters(
 
 
 def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
+    """Whether new ranges have exactly the offsets and rows of known ones without files."""
     return (
         not any(path in files for item in known for path in item.paths)
         and not any(_overlap(*pair) for pair in pairwise(found))

@@ -38,7 +38,7 @@ class TableRows:
         self._storage = TopicStorage.of_store(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """The ranges that may lack rows, and ranges that share files with them."""
+        """The ranges that may lack rows, and ranges that share files with them. All other ranges are complete."""
         expected_rows: Counter[str] = Counter()
         for item in expected:
             expected_rows.update({file_name(file.path): file.rows for file in item.files})
@@ -56,6 +56,7 @@ class TableRows:
         return file is not None and not file.has_deletes and file.rows >= rows
 
     def has_file(self, path: str) -> bool:
+        """True even if rows were deleted from it."""
         return file_name(path) in self._files
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:

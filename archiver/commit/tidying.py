@@ -16,6 +16,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def sum_up_journal(journal: TableJournal, topic: str, is_over: Callable[[], bool]) -> JournalSums | None:
+    """A failure is logged, not raised."""
     try:
         return journal.sum_up(is_over=is_over)
     except ContextError:

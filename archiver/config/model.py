@@ -197,6 +197,7 @@ class MetricsSection(Section):
 
     @property
     def port(self) -> int:
+        """0 means any free port."""
         return int(self.listen.rpartition(":")[2])
 
 

@@ -38,6 +38,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _unquoted(text: str, complaint: str) -> str:
+    """Hint at missing quotes. Shows no other line of the file."""
     line = _LINE.search(complaint)
     section = None if line is None else _SECTION.match(text.splitlines()[int(line[1]) - 1])
     if section is None or '"' in section[1]:

@@ -82,6 +82,7 @@ def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _java_options(given: str, *, is_local: bool) -> str:
+    """Given options come last: Java takes the last of contradictory ones."""
     options = [given]
     if is_local:
         options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]

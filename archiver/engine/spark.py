@@ -188,6 +188,7 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _one_element(session: SparkSession) -> RDD[None] | None:
+    """None if tasks are queries. Kept for all tasks: PySpark writes a file for each."""
     context = getattr(session, "sparkContext", None)
     if context is None:
         return None

@@ -128,6 +128,7 @@ class RangeWriter:
         return PartitionedFiles(start, self._partitions, self._summed)
 
     def _end_range(self, *, is_last: bool) -> None:
+        """After a failure the whole range is dropped."""
         files, self._open = self._open, None
         if files is not None:
             self._hand_over(files.id, self._finished(files, self._written_until, is_last=is_last))

@@ -77,6 +77,7 @@ class Rotation:
             first += length
 
     def _spend(self) -> bool:
+        """Whether falling times may end a range; each time costs credit."""
         if self._credit < _BATCHES_PER_FALL:
             return False
         self._credit -= _BATCHES_PER_FALL

@@ -41,7 +41,10 @@ class Uploader:
         self._threads.shutdown()
 
     def upload(self, written: WrittenRange) -> None:
-        """Upload a range's files as they are finished. Raises errors of earlier uploads, and of finishing."""
+        """Upload a range's files as they are finished. Waits for earlier ranges.
+
+        Raises errors of earlier uploads, and of finishing.
+        """
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
             for file in files:

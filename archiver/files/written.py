@@ -12,6 +12,8 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 @dataclass(frozen=True, slots=True)
 class SpooledFile:
+    """`kept_as` is its name if storage denies it for good."""
+
     info: DataFileInfo
     local: SpoolFile
     kept_as: str

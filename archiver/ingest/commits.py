@@ -55,6 +55,7 @@ class Commits:
             raise others[0]
 
     def _broken_off(self) -> list[BaseException]:
+        """Drop what hasn't begun, wait for the rest; return the logged errors."""
         for each in self._begun:
             each.cancel()
         wait(self._begun)
@@ -68,6 +69,7 @@ class Commits:
         return found
 
     def _judge(self, ended: Future[None]) -> None:
+        """Raise a commit's error, unless it is its topic's."""
         run = self._begun.pop(ended)
         error = None if ended.cancelled() else ended.exception()
         if isinstance(error, ContextError):  # no connection could be made

@@ -37,6 +37,8 @@ class TopicsOpened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryDown:
+    """Or it deleted a subject. Archiving continues with the last known schemas."""
+
     topic: str
     error: ContextError
 
@@ -52,7 +54,10 @@ class SchemaChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChangeWaiting:
-    """Sent once per schema, and once without changes when none waits."""
+    """Sent once per schema, and once without changes when none waits.
+
+    Archiving continues with the version in force, unless the topic halts.
+    """
 
     topic: str
     changes: tuple[Change, ...]

@@ -167,6 +167,7 @@ class ArchiveJob:
         )
 
     def _check(self) -> None:
+        """Raise ConfigError. Schema errors of topics wait for the run, unless all topics have some."""
         if self._engine is None:
             check_spark(self._config.spark)
             if runs_here(self._config.spark):

@@ -178,6 +178,7 @@ class ClusterAdmin:
         )
 
     def check_inactive(self, group: str) -> None:
+        """Raise SourceError while a group has members."""
         if self.is_active(group):
             raise SourceError(_HAS_MEMBERS, group=group)
 
@@ -189,6 +190,7 @@ class ClusterAdmin:
         )
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """The group must have no members."""
         self.commit_all(group, {topic: offsets}, topic=topic)
 
     def commit_all(self, group: str, offsets: Mapping[str, Mapping[int, CommittedOffset]], **where: str) -> None:

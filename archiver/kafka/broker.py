@@ -253,6 +253,7 @@ class BrokerClient:
         return by_leader
 
     def _epoch(self, topic: str, partition: int) -> int:
+        """Brokers that no longer lead in this epoch refuse to answer."""
         return self.leaders.leader(topic, partition)[1]
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
@@ -260,9 +261,11 @@ class BrokerClient:
         return self._cluster.ask_any(request)
 
     def ask(self, node: int, request: Any) -> Any:
+        """One attempt. Raises the protocol library's errors."""
         return self._cluster.ask(request, node)
 
     def ask_every_broker(self, request: Any) -> list[Any]:
+        """Brokers that fail are left out."""
         answers: list[Any] = []
         for node in self._cluster.nodes():
             try:

@@ -55,6 +55,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def refuses_credentials(error: BaseException) -> bool:
+    """Every other broker would refuse them, too."""
     return isinstance(error, _CREDENTIALS)
 
 

@@ -25,6 +25,7 @@ class _Pausing:
     _bytes_came = False
 
     def recv(self, size: int = 1024, flags: int = 0) -> bytes:
+        """Receive up to `size` bytes or `_STEP`, whichever is more."""
         data: bytes = super().recv(max(size, _STEP), flags)  # type: ignore[misc]
         if data:
             self._bytes_came = True

@@ -99,6 +99,7 @@ def _ids(schema: pa.Schema) -> frozenset[int]:
 
 
 def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
+    """None if the column is missing or has another type."""
     column = column_by_id(rows, asked.field_id)
     try:
         return None if column is None else _true(equal(column, asked.value))
@@ -145,6 +146,7 @@ def _any(rows: pa.RecordBatch, field_ids: Iterable[int]) -> Mask:
 
 
 def _is_set(rows: pa.RecordBatch, field_id: int) -> Mask:
+    """An empty list or map isn't set."""
     column = column_by_id(rows, field_id)
     if column is None:
         return np.zeros(rows.num_rows, np.bool_)

@@ -95,6 +95,7 @@ class Selection:
                 assert_never(self.start)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """The condition must not name columns: see `matching`."""
         return records if self.where is None else self.where.filter(records)
 
     def _check_order(self, start: str | None, end: str | None) -> None:

@@ -26,6 +26,7 @@ class UnjudgedRecords:
         self._counts[path, block.index] = (count + records.num_rows, partition, min(first, int(offsets.min())))
 
     def forget(self, path: str, block: Block) -> None:
+        """Call before a block is read again."""
         self._counts.pop((path, block.index), None)
 
     @property

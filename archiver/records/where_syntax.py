@@ -191,6 +191,7 @@ class _Parser:
         return token
 
     def _is(self, *words: str) -> bool:
+        """Consume the words if they come next."""
         ahead = self._tokens[self._next : self._next + len(words)]
         if [each.text.lower() for each in ahead if each.kind in {"word", "sign"}] != [*words]:
             return False

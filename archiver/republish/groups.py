@@ -97,6 +97,7 @@ class GroupTranslation:
         return GroupReport(group=group, moved=moved, ahead=ahead, waiting=waiting, behind=behind)
 
     def _has_records(self, partition: int, start: int, end: int) -> bool:
+        """Whether committed records exist. Aborted ones leave only a gap."""
         start = max(start, self.destination_brokers.list_offsets(self.target, (partition,), "earliest")[partition])
         if start >= end:
             return False

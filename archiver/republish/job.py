@@ -147,6 +147,7 @@ class TransferJob:
     def _translation(
         self, stack: ExitStack, admin: ClusterAdmin, brokers: BrokerClient, partitions: tuple[int, ...]
     ) -> GroupTranslation | None:
+        """Connects now, to fail before the work. `stack` closes it."""
         if not self._order.groups:
             return None
         source_brokers = stack.enter_context(BrokerClient(self._source))

@@ -152,6 +152,7 @@ class ProgressLog:
         return ProducedRecords(pa.RecordBatch.from_pylist(rows, RECORDS), Codec.ZSTD)
 
     def _decided(self) -> int:
+        """Return the committed end after earlier transactions. Raises LeaderUnavailable if they don't end."""
         end = self._end("high_watermark")
         deadline = time.monotonic() + 2 * TRANSACTION_SECONDS
         while (stable := self._end("latest_stable")) < end:
@@ -173,6 +174,7 @@ class ProgressLog:
         return {"transfer": self.transfer, "partition": entry.partition, "sequence": _sequence(entry)}
 
     def _entry(self, key: bytes | None, value: bytes | None) -> Entry | None:
+        """None for another transfer's entry."""
         try:
             name = json.loads(key or b"null")
             if not isinstance(name, Mapping) or name.get("transfer") != self.transfer or value is None:

@@ -50,6 +50,8 @@ UNLIMITED: Final = Rate()
 
 
 class Pace:
+    """Idle time isn't made up for."""
+
     def __init__(self, rate: Rate, now: Callable[[], float] = time.monotonic) -> None:
         self._rate = rate
         self._now = now

@@ -175,6 +175,7 @@ def _largest_in(archive: TopicArchive, selected: RowRange) -> int:
 
 
 def files_of(archive: TopicArchive, ranges: Iterable[RowRange]) -> Iterator[tuple[TableFile, RowRange, int | None]]:
+    """Yield each file, its part of the range, and its largest record (None: unknown)."""
     snapshot = archive.snapshot
 
     def stated(file: TableFile) -> int | None:

@@ -57,6 +57,7 @@ class TransferReport:
 
     @property
     def succeeded(self) -> bool:
+        """Whether all requested group offsets were carried over."""
         return all(each.succeeded for each in self.groups)
 
 
@@ -88,6 +89,8 @@ class TransferMoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferInterrupted:
+    """The transfer continues from the last commit after the pause."""
+
     error: ContextError
     pause_seconds: float
 

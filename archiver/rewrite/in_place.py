@@ -93,6 +93,7 @@ def put_in_place(
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
+    """Raise RewriteRefused if row counts show that records would be lost."""
     for group in rewrite.groups:
         old = sum(known[path].rows for path in group.paths)
         new = sum(one.file.rows for one in group.files)
@@ -136,6 +137,7 @@ def _changed(
 
 
 def _is_same(found: TableFile | None, read: TableFile) -> bool:
+    """True if it is still in the table without further deletes."""
     return found is not None and _deletes(found) == _deletes(read)
 
 

@@ -146,6 +146,7 @@ class RewrittenFile:
 
 
 def check_footer(path: str, footer: str | None, found: RecordDigest) -> None:
+    """Raise UpkeepError for another digest. Not for files with deleted rows."""
     if footer is not None and footer != found.text:
         raise UpkeepError(
             "the file's records don't have the digest in its footer: it was damaged; restore it from a backup",

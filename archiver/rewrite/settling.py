@@ -178,5 +178,6 @@ def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
 
 
 def _is_done_by_another(rewrite: Rewrite, journal: TableJournal) -> bool:
+    """Whether another rewrite, not this one, took the old files."""
     takers = journal.takers({*rewrite.old_paths})
     return bool(takers) and rewrite.commit_id not in takers

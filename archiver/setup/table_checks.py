@@ -55,6 +55,7 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
 
 
 def _removed(scratch: ScratchTable) -> ContextError | None:
+    """Also remove objects and new namespaces. Return the error, if any."""
     dropped = _dropped(scratch) if scratch.is_made else None
     left = scratch.leave()
     return dropped or left

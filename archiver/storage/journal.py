@@ -64,6 +64,7 @@ class Journal:
 
     @classmethod
     def of(cls, config: Config, memory: JournalMemory | None = None) -> Self:
+        """FileIO properties are the catalog's, overridden by `journal.*`."""
         section, memory = config.archive, memory or JournalMemory()
         if section.journal is None:
             return cls(memory=memory)

@@ -189,6 +189,7 @@ class JournalSummer:
             return error
 
     def _without_summed(self, objects: Sequence[CommitObject], summaries: Sequence[CommitObject]) -> list[CommitObject]:
+        """Remove objects that a summary has; return the rest."""
         inside: dict[str, CommitObject] = {}
         summed: set[str] = set()
         for summary in summaries:
@@ -250,6 +251,7 @@ def _may_have(summary: CommitObject, each: CommitObject) -> bool:
 
 
 def _is_settled(each: CommitObject, before_ms: float) -> bool:
+    """False if the store gives no times."""
     modified_ms = each.object.modified_ms
     if modified_ms is None or modified_ms >= before_ms:
         return False

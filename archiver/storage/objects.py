@@ -67,6 +67,7 @@ class ObjectStore:
 
     @property
     def seconds_left(self) -> float | None:
+        """None if credentials aren't vended or have no end."""
         return None if self.source is None else seconds_left(self.current)
 
     @property
@@ -159,6 +160,7 @@ class ObjectStore:
         return self._attempt(look, "look at", path)
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
+        """List recursively. Empty without such a folder."""
         return self._look(folder, recursive=True)[0]
 
     def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:

@@ -190,7 +190,7 @@ class SegmentReader(Protocol):
         """
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Return columns that are provably null in the block.
+        """Return columns at or below these ids that are provably null, for `read` to skip.
 
         Empty without a checksum of the footer.
         """

@@ -97,7 +97,7 @@ class TaskSpool:
 
 
 def check_spool(root: Path) -> None:
-    """Raise ConfigError if this user can't use the spool."""
+    """Make a missing spool. Raise ConfigError if this user can't use it. Call it on the machine of the tasks."""
     try:
         with TaskSpool(root):
             pass

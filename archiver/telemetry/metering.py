@@ -146,6 +146,7 @@ class ExpireMetering:
         self._to = instruments
 
     def __call__(self, event: ExpireEvent) -> None:
+        """Errors that prevent a check leave the number unchanged."""
         for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
             if topic.error is None or isinstance(topic.error, ConsentMissing):
                 self._to.expire_needs_consent.labels(topic.topic).set(int(topic.error is not None))

@@ -135,12 +135,14 @@ def _base_of(follower: pa.RecordBatch, floor: int) -> int:
 
 
 def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array, bases: Int64Array) -> Int64Array:
+    """Return base sequences that keep each record's sequence. They wrap after 2^31 - 1."""
     sequences = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
     moved = (sequences + bases - stated) % _SEQUENCES
     return np.where((sequences < 0) | (stated == UNKNOWN), UNKNOWN, moved)
 
 
 def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Set borders to UNKNOWN if they exclude the row or are too far apart."""
     offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
     possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
     if possible.all():
@@ -150,6 +152,7 @@ def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
+    """Row 0 always counts, even if its batch began earlier."""
     begins = np.zeros(rows.num_rows, np.bool_)
     begins[0] = True
     for column in _header_columns(rows):
@@ -161,6 +164,7 @@ def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
 
 
 def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
+    """Begin another batch before one gets too large or its offsets too far apart."""
     before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
     since = before - np.maximum.accumulate(np.where(begins, before, 0))
     part = since // np.where(unknown, sizes.unknown, sizes.largest)

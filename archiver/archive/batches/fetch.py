@@ -92,12 +92,12 @@ class BatchSource(Protocol):
     ) -> FetchedBatches:
         """Return batches from the cursor on that fit into `max_bytes`; none at the end.
 
-        With `must_give` at least one. No record is before the cursor. Errors come after earlier batches and name topic,
-        partition and offset.
+        With `must_give` at least one. The first may begin before the cursor, but has no earlier record. Returns early
+        once `is_cancelled`. Errors come after earlier batches and name topic, partition and offset.
         """
 
     def close(self) -> None:
-        """Close all files. Later calls raise ReplayError."""
+        """Close all files after running calls. Later calls raise ReplayError."""
 
 
 class ArchivedBatches:
@@ -150,6 +150,7 @@ class ArchivedBatches:
             stream.close()
 
     def is_open_at(self, cursor: BatchCursor, *, compression: Compression = "original") -> bool:
+        """True if fetching at the cursor opens no file."""
         return self._streams.has(self, (cursor, compression))
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class TakenBatches:
 class BatchStream:
     """A partition's batches up to the high watermark at construction. Not thread-safe.
 
-    Holds one piece of a file, and encoded batches that didn't fit.
+    The next batch begins at `offset` or earlier. Holds one piece of a file, and encoded batches that didn't fit.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class BatchStream:
         self._batches.close()
 
     def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
+        """Return about `left` bytes; None at the end and if cancelled."""
         if self._ready is not None and self._given < len(self._ready):
             return self._ready
         self._ready, self._given = None, 0

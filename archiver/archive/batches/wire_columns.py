@@ -53,6 +53,7 @@ def _wire_records(parts: RecordParts) -> pa.RecordBatch:
 
 
 def _times(kafka: pa.StructArray, is_append: pa.BooleanArray) -> tuple[pa.Array, pa.Array]:
+    """`raw_timestamp` replaces timestamps that don't fit their column; -1 is none."""
     event, append = (_millis(kafka.field(name)) for name in (names.EVENT_TIMESTAMP, names.APPEND_TIMESTAMP))
     raw = kafka.field(names.RAW_TIMESTAMP)
     none = pa.scalar(None, pa.int64())

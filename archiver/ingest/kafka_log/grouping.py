@@ -80,6 +80,7 @@ class Grouper:
             self._times = self._times[count:]
 
     def _next_length(self, *, complete: bool) -> int:
+        """Return a number of batches; 0 while the next group may grow."""
         decided = len(self._times)
         rows, sizes, _, _ = self._waiting[:, :decided]
         full = np.flatnonzero((np.cumsum(sizes) >= self._group_bytes) | (np.cumsum(rows) >= self._group_rows))

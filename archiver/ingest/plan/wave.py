@@ -104,6 +104,7 @@ def _sizes(planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topi
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:
+    """1 if enough large backlogs fill the slots."""
     if not heavy or heavy >= limits.slots:
         return 1
     return max(1, min(limits.tasks_per_partition, PIECES_A_SLOT * limits.slots // heavy))

@@ -25,6 +25,7 @@ class AcceptedLosses:
 
     @property
     def errors(self) -> tuple[type[ContextError], ...]:
+        """After these a partition is planned again, to record the loss."""
         return (DataLoss,) * self.gaps + UNREADABLE * self.unreadable
 
 

@@ -49,6 +49,7 @@ class FinishedRanges:
         return tuple(ready)
 
     def restart(self, start: int, *, epoch: int = -1) -> tuple[TranslatedRange, ...]:
+        """Continue at `start`, the end of table and staged files; return like `push`."""
         ready = self.rejoin(start, epoch=self._epoch if epoch < 0 else epoch)
         self._head, self.torn = start, False
         return ready
@@ -79,6 +80,7 @@ class FinishedRanges:
         return bool(self._ahead)
 
     def leftover(self) -> tuple[TranslatedRange, ...]:
+        """Return and forget ranges that still wait for a gap."""
         left, self._ahead = tuple(self._ahead), []
         return left
 

@@ -68,6 +68,7 @@ class TopicReportBuilder:
         self._away = None
 
     def left_out(self, errors: Mapping[int, ContextError]) -> None:
+        """Partitions that the last commit left out. Their ranges stay staged."""
         for partition in sorted(errors.keys() - self._left_out.keys()):
             self._observer(Failed(topic=self._topic, partition=partition, error=errors[partition]))
         self._left_out = errors
@@ -85,6 +86,7 @@ class TopicReportBuilder:
         self._tries[partition] = 0
 
     def judge(self, partition: int, error: ContextError) -> None:
+        """Give the partition up or retry it. TaskInterrupted is no error."""
         if isinstance(error, TaskInterrupted):
             return
         if partition not in self._judged:

@@ -69,7 +69,10 @@ class RunTerms:
 
 
 class TopicRun:
-    """One topic's run."""
+    """One topic's run. `look_every` is the seconds until the next run, None for never.
+
+    `after_commit` is called in the commit's thread and must not raise.
+    """
 
     def __init__(
         self,
@@ -249,7 +252,7 @@ class TopicRun:
         """Commit everything staged.
 
         Ranges stay staged while the catalog is down or a partition is ahead. Another thread may call it with its
-        `catalog`.
+        `catalog`, if nothing else uses the topic.
         """
         catalog = catalog or self._catalog
         started = time.perf_counter()
@@ -414,6 +417,7 @@ class TopicRun:
             )
 
     def _rejoin(self, *partitions: int) -> None:
+        """Continue at the end of accepted ranges: another process staged some."""
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
             if (end := reached.get(partition)) is not None:

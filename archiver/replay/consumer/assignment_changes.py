@@ -94,6 +94,7 @@ class AssignmentChanges:
 
 
 def _start_offset(archive: TopicArchive, one: TopicPartition, *, committed: int | None, reset: OffsetReset) -> int:
+    """Offsets before the first follow `reset`; offsets after the last are kept. Raises KafkaException."""
     offset: int = one.offset
     if offset in (OFFSET_STORED, OFFSET_INVALID):
         if committed is None:

@@ -66,6 +66,7 @@ class Refresher:
 
 
 def _refresh(archives: Iterable[TopicArchive]) -> None:
+    """Refresh all, then raise the first error."""
     failure: Exception | None = None
     for archive in archives:
         try:

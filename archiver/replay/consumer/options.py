@@ -48,7 +48,10 @@ class ReplayOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
-        """Parse options by name. Raises ConfigError for an unknown option or a wrong value."""
+        """Parse options by name. Raises ConfigError for an unknown option or a wrong value.
+
+        Options of brokers and groups are unknown, too.
+        """
         found: dict[str, Any] = {}
         for name, value in options.items():
             if name not in _PARSERS:

@@ -45,6 +45,7 @@ class PartitionReader:
 
     @property
     def end(self) -> int:
+        """As of the last refresh."""
         return self.archive.end(self.partition)
 
     @property

@@ -92,6 +92,7 @@ class PollLoop:
         return list(map(ReplayMessage, repeat(batch), rows))
 
     def _wait(self, deadline: float | None) -> bool:
+        """False when the deadline is over."""
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             return False

@@ -33,6 +33,8 @@ _COMPLAINT: Final = re.compile(r"^(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+
 
 @dataclass(frozen=True, slots=True)
 class RegisteredFiles:
+    """`ready` were registered as descriptors, `texts` are the rest, by import name."""
+
     texts: Mapping[str, bytes]
     ready: Mapping[str, FileDescriptorProto]
     imports: tuple[Path, ...] = ()

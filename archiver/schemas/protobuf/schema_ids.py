@@ -31,6 +31,8 @@ class SchemaIds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownId:
+    """`names` is the main file, with everything else removed."""
+
     id: SchemaNumber
     names: bytes
 

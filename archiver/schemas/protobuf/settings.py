@@ -114,6 +114,7 @@ def _only_message(today: MessageSchema | None) -> str | None:
 
 
 def _subject_of_ids(settings: ProtobufFormat, place: SchemaPlace) -> str | None:
+    """None if only the record names its subject."""
     if settings.subject is None and settings.subject_strategy != "topic_name":
         return None
     return subject_of(settings, place, None)

@@ -61,7 +61,8 @@ class BodyChoice(Protocol):
     ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         """Return verdicts for rows with this id, grouped. Raises subclasses of SchemaRegistryError."""
 
-    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]: ...
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        """Return schemas that had to be requested."""
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         """Return a copy that knows these schemas."""

@@ -70,6 +70,7 @@ def _chunk(chunks: FooterChunks, group: int, leaf: ParquetLeaf) -> ColumnChunk |
 
 
 def are_as_written(pages: memoryview, chunk: ColumnChunk, column: pq.ColumnSchema) -> bool:
+    """False means doubt: decode the pages."""
     try:
         return _Chunk(pages, chunk).is_as_written(column)
     except (_Doubtful, ThriftError, IndexError):
