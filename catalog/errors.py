@@ -59,41 +59,54 @@ class RegistryUnreachable(RegistryError):
     retryable: ClassVar[bool] = True
 
 
-class RegistryMisnamed(RegistryError): ...
+class RegistryMisnamed(RegistryError):
+    """An invalid dsn. No server was contacted."""
 
 
-class RegistryPooled(RegistryError): ...
+class RegistryPooled(RegistryError):
+    """A pooler shares sessions between clients."""
 
 
-class RegistryDenied(RegistryError): ...
+class RegistryDenied(RegistryError):
+    """User, password, right or database name is wrong."""
 
 
-class RegistryOutdated(RegistryError): ...
+class RegistryOutdated(RegistryError):
+    """The database has migrations unknown to this archiver."""
 
 
-class RegistryNotMigrated(RegistryError): ...
+class RegistryNotMigrated(RegistryError):
+    """Migrations are missing; readers don't apply them."""
 
 
-class RegistryBehind(RegistryError): ...
+class RegistryBehind(RegistryError):
+    """The table is newer than the registry, or another table."""
 
 
 class CoordinatorDeposed(RegistryError):
+    """Offsets of a node that no longer coordinates. Nothing was stored."""
+
     retryable: ClassVar[bool] = True
 
 
-class OffsetBudgetReached(RegistryError): ...
+class OffsetBudgetReached(RegistryError):
+    """Names owner and budget. Nothing was stored."""
 
 
-class RewriteRefused(RegistryError): ...
+class RewriteRefused(RegistryError):
+    """New files differ in offsets, number or digest of records."""
 
 
-class RecordsHeld(RegistryError): ...
+class RecordsHeld(RegistryError):
+    """Names hold and offsets. Nothing was changed."""
 
 
 class WouldBecomeRaw(RegistryError): ...
 
 
 class ColumnsMoved(RegistryError):
+    """Another process made a schema version. Nothing was stored."""
+
     retryable: ClassVar[bool] = True
 
 
@@ -108,13 +121,17 @@ class TableError(CatalogError): ...
 
 
 class CatalogUnreachable(TableError):
+    """No answer, an unclear one, or other commits before each attempt."""
+
     retryable: ClassVar[bool] = True
 
 
-class CatalogDenied(TableError): ...
+class CatalogDenied(TableError):
+    """Wrong credentials, or a missing right on catalog, table or storage."""
 
 
-class CatalogRefused(TableError): ...
+class CatalogRefused(TableError):
+    """The catalog understood the request and won't do it."""
 
 
 class ViewsUnsupported(CatalogRefused): ...
@@ -125,11 +142,13 @@ class NotOurView(TableError):
 
 
 class MetadataUnwritable(TableError):
+    """The store refused a manifest. Nothing was committed."""
+
     retryable: ClassVar[bool] = True
 
 
 class MetadataDamaged(TableError):
-    """Names the file and what it lacks."""
+    """A truncated or unreadable manifest or list. Names the file and what it lacks."""
 
 
 class PartitionAhead(TableError):
@@ -154,26 +173,31 @@ class UnnamedType(TableError):
     """SQL can't create the type. Names the column."""
 
 
-class NewerFormat(TableError): ...
+class NewerFormat(TableError):
+    """`archiver.format-version` is above this archiver's."""
 
 
-class RowsAltered(TableError): ...
+class RowsAltered(TableError):
+    """Archived rows changed or duplicated by other engines. Archiving continues."""
 
 
 class TableMissing(TableError): ...
 
 
-class FormatUpgraded(TableError): ...
+class FormatUpgraded(TableError):
+    """An Iceberg format that isn't written, or an unreadable type."""
 
 
-class FilesShared(TableError): ...
+class FilesShared(TableError):
+    """`gc.enabled` is false. Nothing was deleted."""
 
 
 class RolledBack(TableError):
     """Names the lost offsets."""
 
 
-class RowsRemoved(TableError): ...
+class RowsRemoved(TableError):
+    """Names the offsets. Archiving continues."""
 
 
 class SchemaConflict(TableError): ...

@@ -56,6 +56,7 @@ class JournalSummary:
         return sum(len(each.line) for each in self.entries)
 
     def to_bytes(self) -> bytes:
+        """Equal entries give equal bytes."""
         lines = b"".join(each.line for each in self.entries)
         value = {
             "format": SUMMARY_FORMAT,

@@ -69,6 +69,8 @@ class FileState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRow:
+    """`topic_id` is Kafka's, None if brokers have none; `id` is the registry's."""
+
     id: int
     cluster_id: str
     topic: str

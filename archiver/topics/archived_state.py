@@ -39,6 +39,7 @@ class ArchivedState:
         return tuple(sorted({row.topic for row in self._registry.topics.every()}))
 
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
+        """Unreadable tables are problems of their topics, never raised."""
         tables = {(config.name, config.table): config for config in configs}
         rows = [row for row in self._registry.topics.every() if (row.topic, row.table) in tables]
         overviews = self._registry.topics.overview(rows)

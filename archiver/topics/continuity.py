@@ -54,11 +54,13 @@ class Epochs(Protocol):
 class LogReader(Protocol):
     """Reads committed records of a log; see `PartitionFetcher.batches`."""
 
-    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]: ...
+    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]:
+        """The pieces of [start_offset, end_offset) in order."""
 
 
 class Archived(Protocol):
-    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch: ...
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        """The records of [start_offset, end_offset) in order."""
 
 
 class Continuity:

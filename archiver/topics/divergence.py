@@ -25,7 +25,8 @@ _NAMED: Final = 5
 class ArchivedRange(Protocol):
     """Returns archived records of a partition with the columns of a replay, by offset."""
 
-    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch: ...
+    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
+        """The records of [start_offset, end_offset)."""
 
 
 @dataclass(slots=True)

@@ -29,6 +29,11 @@ _ELECTION_PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTopic:
+    """`unknown` partitions can't be judged now.
+
+    `table_offsets` has the start of partitions that lost their first files.
+    """
+
     table: ArchiveTable
     partitions: tuple[SeenPartition, ...]
     unknown: Mapping[int, ContextError]

@@ -85,6 +85,7 @@ class LogBounds:
 def no_leaders(
     topic: str, described: Mapping[int, PartitionDescription], known: Mapping[int, PartitionOffset]
 ) -> dict[int, LeaderUnavailable]:
+    """Also for leaders deposed before the archived records were written."""
     errors: dict[int, LeaderUnavailable] = {}
     for partition, found in sorted(described.items()):
         archived_in = known[partition].leader_epoch if partition in known else -1

@@ -106,7 +106,8 @@ def open_topic(
     (docs/adr/0079-tables-without-staged-creation.md).
 
     Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is partitioned
-    differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`.
+    differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`. `loaded` is the table of `known` or its error,
+    `seen` its ledger, if read ahead.
     """
     config, registry, catalog = schemas.config, servers.registry, servers.catalog
     if known.row is not None:
@@ -232,6 +233,7 @@ def _find(
     *,
     load: Callable[[], ArchiveTable | None] | None,
 ) -> tuple[ArchiveTable | None, bool]:
+    """The table, and whether a foreign one may be adopted."""
     registry = servers.registry
     try:
         return identified(topic, registry, lambda: load_or_recall(topic, registry, servers.catalog, load=load)), False

@@ -15,7 +15,10 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenErasure:
-    """An unfinished erasure. `settings` (table properties) keep it open, with these `snapshots`."""
+    """An unfinished erasure. `settings` (table properties) keep it open, with these `snapshots`.
+
+    `is_searched` if all of its records were found.
+    """
 
     id: str
     is_searched: bool

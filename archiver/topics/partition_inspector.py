@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedPartition:
+    """With a `problem`, `seen` doesn't judge the log."""
+
     seen: SeenPartition
     problem: ContextError | None = None
 

@@ -18,6 +18,7 @@ NEW_TABLES: Final[PartitionSource] = "flat"
 
 
 def partition_source(config: TopicConfig, table: ArchiveTable | None) -> PartitionSource:
+    """The configured source, else the table's, else that for new tables."""
     return config.partition_source or (NEW_TABLES if table is None else table.partition_source)
 
 

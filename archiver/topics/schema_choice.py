@@ -29,6 +29,8 @@ class WaitingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChoice:
+    """At most one of `next_version` and `waiting` is set."""
+
     in_force: Assignment
     next_version: Assignment | None = None
     waiting: WaitingChange | None = None

@@ -20,7 +20,7 @@ class PartitionStatus:
     """Offsets are next ones: `archived_to` in the table, `staged_to` in files; None if never archived.
 
     `lag_records` is an upper bound, in offsets; `lag_seconds` is the oldest's age by timestamp. `open_transactions`
-    block the last stable offset.
+    block the last stable offset. `first_offset` is set after retirement, `problem` if archiving can't continue.
     """
 
     partition: int
@@ -44,7 +44,8 @@ class TopicStatus:
 
     `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines; nothing
     before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`. `consent` blocks
-    `expire = "auto"`, `waiting_change` needs approval.
+    `expire = "auto"`, `waiting_change` needs approval. `holds` counts legal holds in force; `doubts` are parts whose
+    schema hardly fits.
     """
 
     topic: str

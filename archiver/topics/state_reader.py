@@ -71,6 +71,7 @@ class StatusReader:
         self._cluster_id = brokers.cluster_id()
 
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
+        """A topic's error is its problem, never raised."""
         rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
         known = [rows[config.name] for config in configs if config.name in rows]
         overviews = self._registry.topics.overview(known)

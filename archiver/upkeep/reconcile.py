@@ -88,6 +88,7 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
 def _commit(
     topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog, landed: list[TranslatedRange]
 ) -> list[ContextError]:
+    """Commit what is possible; return the errors of the rest."""
     table = catalog.load(topic)
     if table is None:
         if registry.files.pending(topic):

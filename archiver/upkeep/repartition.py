@@ -71,6 +71,7 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
 def _changed(
     table: ArchiveTable, wanted: Partitioning, catalog: TableCatalog, trail: AuditTrail
 ) -> tuple[ArchiveTable, bool]:
+    """The table, and whether this call changed it."""
     act = RepartitionedAct(commit_id=new_id(), before=_told(table), after=wanted.by)
 
     def intend(found: ArchiveTable) -> None:

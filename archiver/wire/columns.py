@@ -65,7 +65,8 @@ class DecodeLimits:
 class BatchIndex:
     """An element for each batch with rows, by offset. Times are in ms, or `NO_TIME`.
 
-    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median.
+    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median. `bytes` is the batch's size
+    on the wire.
     """
 
     base_offset: Int64Array
@@ -93,7 +94,8 @@ class DecodedBatches:
     """The records of the offsets [start_offset, next_offset), which may lie after the requested ones.
 
     `DecodeLimits.chunk` may stop decoding after `consumed` bytes: decode the rest with `open_transactions` as aborted
-    list. `error`: the next batch is corrupt.
+    list. `error`: the next batch is corrupt. Missing offsets were compacted, aborted or control records. `complete`:
+    the range has ended.
     """
 
     records: pa.RecordBatch

@@ -23,7 +23,8 @@ _MAX_SNAPPY_RATIO: Final = 22
 """Snappy's densest element encodes 64 bytes in 3. A stream that claims a higher ratio is corrupt."""
 
 
-class InflateError(Exception): ...
+class InflateError(Exception):
+    """An invalid stream, or one above the limit when decompressed."""
 
 
 def _whole(payload: memoryview, _limit: int) -> int:

@@ -77,6 +77,7 @@ class Attempt:
         return self.parent is not None and sequence == self.sequence and snapshot_id != self.snapshot_id
 
     def discard(self) -> None:
+        """Only for attempts that can't land. Failed deletions are logged."""
         delete_all(self.table.io, self.written, NeverLanded(self.written))
 
 

@@ -63,6 +63,7 @@ class ArchiveTable:
 
     @property
     def metadata_location(self) -> str:
+        """The folder of manifests, `<location>/metadata` by default."""
         return self.properties.get(METADATA_PATH, f"{self.location}/metadata").rstrip("/")
 
     @property
@@ -89,6 +90,7 @@ class ArchiveTable:
 
     @property
     def last_column_id(self) -> int:
+        """The highest field id ever assigned, by any engine."""
         return self.iceberg.metadata.last_column_id
 
     @property

@@ -32,6 +32,7 @@ class CommitAnswer:
 
     @property
     def metadata(self) -> TableMetadata:
+        """Raises ValidationError if it is unreadable."""
         metadata: TableMetadata = CommitTableResponse.model_validate_json(self.text).metadata
         return metadata
 

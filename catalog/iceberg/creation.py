@@ -95,6 +95,7 @@ class NewTable:
 
 
 def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, ...]:
+    """An existing schema isn't added: some catalogs add nothing then."""
     old = plain.schema()
     if old == schema:
         return ()

@@ -15,6 +15,7 @@ NEWEST_WRITTEN: Final = 2
 
 
 def check_writable(table: ArchiveTable) -> None:
+    """Raise FormatUpgraded for a format that isn't written."""
     metadata = table.iceberg.metadata
     if metadata.format_version > NEWEST_WRITTEN:
         raise FormatUpgraded(

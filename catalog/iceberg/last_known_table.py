@@ -42,6 +42,7 @@ class LastKnownTable:
         return cls(metadata=slim.model_dump_json(), vended=is_vended(table.io_properties, own))
 
     def table(self, topic: TopicRow, own: Mapping[str, str]) -> ArchiveTable:
+        """Raises CatalogUnreachable if configured properties don't open its storage."""
         if self.vended:
             raise CatalogUnreachable(
                 "the catalog gives no answer, and only it has the credentials of the table's storage: archiving waits."

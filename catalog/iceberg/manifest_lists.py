@@ -127,6 +127,7 @@ def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) ->
 
 
 def check_entries(manifest: ManifestFile, live: int) -> None:
+    """Raise MetadataDamaged if live entries are missing."""
     counted = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
     if live < counted:
         raise manifest_cut_short(manifest, entries=live, counted=counted)

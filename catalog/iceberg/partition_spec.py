@@ -90,6 +90,7 @@ def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
 
 
 def same_partitions(one: Partitioning, other: Partitioning) -> bool:
+    """Whichever copy of the ingest timestamp is the source."""
     return _meaning(one) == _meaning(other)
 
 

@@ -136,11 +136,13 @@ def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None)
 
 
 def stale_metrics(schema: Schema, current: Mapping[str, str]) -> list[str]:
+    """Engines refuse to change a table with one."""
     columns = set(schema.column_names)
     return sorted(key for key in current if key.startswith(_METRICS) and key.removeprefix(_METRICS) not in columns)
 
 
 def owner(properties: Mapping[str, str], *, topic: str, table: str) -> TopicRow:
+    """Without a registry number. Raises like `check_owner`."""
     topic_id = properties.get(TOPIC_ID)
     row = TopicRow(
         id=0,

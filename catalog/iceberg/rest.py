@@ -99,6 +99,11 @@ def _with_new_token(method: _Method) -> _Method:
 
 
 class BoundedRestCatalog(RestCatalog):
+    """Requests fail after `timeout_seconds` without a byte.
+
+    `asked_pause` is from `Retry-After`.
+    """
+
     def __init__(
         self, name: str, *, timeout_seconds: float, properties: Mapping[str, str], late_io: bool = False
     ) -> None:

@@ -34,6 +34,11 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Displaced:
+    """Nothing was committed: `paths` left the table or lost rows.
+
+    No paths if only first offsets had moved.
+    """
+
     paths: tuple[str, ...]
 
 

@@ -32,6 +32,8 @@ class Landed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
+    """A range that will never be in the table."""
+
     range: TranslatedRange
     reason: str
 

@@ -140,6 +140,7 @@ class TableCatalog:
         return table
 
     def reload(self, known: ArchiveTable) -> ArchiveTable:
+        """Raises TableMissing if it was dropped or recreated, and like `load`."""
         table = self.load(known.topic, known)
         if table is None or table.uuid != known.uuid:
             raise TableMissing(
@@ -298,6 +299,7 @@ class TableCatalog:
     def rewrite(
         self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
     ) -> RewriteOutcome:
+        """In one snapshot, exactly once. `changed` checks the reloaded table."""
         with in_our_words(self._uri, table.topic.table):
             return commit_rewrite(
                 load=partial(self.reload, table),
@@ -309,6 +311,7 @@ class TableCatalog:
             )
 
     def refill(self, table: ArchiveTable, refill: Refill, *, change: SchemaChange | None = None) -> RefillOutcome:
+        """In one snapshot, exactly once."""
         with in_our_words(self._uri, table.topic.table):
             return commit_refill(
                 load=partial(self.reload, table),

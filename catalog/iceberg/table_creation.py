@@ -111,6 +111,7 @@ def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:
 
 
 def blemish(metadata: TableMetadata) -> str | None:
+    """None if it is empty and plain. Ignores columns."""
     ours = sorted(name for name in metadata.properties if name.startswith(PREFIX))
     version = metadata.format_version
     reasons = (

@@ -82,6 +82,7 @@ class ViewCatalog:
         return {int(number): str(each) for number, each in named.items()}
 
     def put(self, name: tuple[str, ...], definition: ViewDefinition) -> Put:
+        """Replaces a different view. Raises NotOurView and TableError."""
         with in_our_words(self._uri, ".".join(name)):
             for _ in range(_ATTEMPTS):
                 view = self._load(name, definition.topic)

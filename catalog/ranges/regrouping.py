@@ -26,7 +26,7 @@ def regrouped(
     """The ranges that replace those of `held` in the group's old files.
 
     Raises RewriteRefused if records are unaccounted for, or removed from foreign files. With `is_done` nothing is
-    refused.
+    refused. Empty if no range of `held` is in an old file.
     """
     old = [one for one in held if set(one.paths) & set(group.known_paths) or lies_elsewhere(one, group)]
     if not old:

@@ -38,6 +38,7 @@ class RecordSpan:
         return self.removed + self.erased + self.retired
 
     def to_json(self) -> dict[str, Any]:
+        """The group keeps `gone_digest`: older archivers refuse unknown keys here."""
         value = asdict(self)
         del value["gone_digest"]
         return value

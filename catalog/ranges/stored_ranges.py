@@ -18,7 +18,8 @@ class StoredFile:
     """The records of one range in one file, None without records.
 
     `erased` rows were removed by other engines or on purpose, `lost` rows are nowhere, `retired` ones too old.
-    `commit_id` is None if the snapshot had expired.
+    `commit_id` is None if the snapshot had expired. `rows` and `digest` are of this range only, with `expected` rows in
+    the table.
     """
 
     id: str
@@ -77,6 +78,7 @@ class StoredRange:
 
     @property
     def id(self) -> str:
+        """The id of its first file."""
         return self.files[0].id
 
     @property
@@ -85,6 +87,7 @@ class StoredRange:
 
     @property
     def offsets(self) -> tuple[int, int]:
+        """Start, and exclusive end."""
         return self.start_offset, self.end_offset
 
     @property

@@ -267,6 +267,7 @@ def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, ha
 
 
 def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
+    """Repeating an act replaces its parent."""
     connection.execute(
         "INSERT INTO audit_intents (topic_id, act_id, commit_id, parent, entry) VALUES (%s, %s, %s, %s, %s)"
         " ON CONFLICT (topic_id, act_id) DO UPDATE SET parent = excluded.parent, entry = excluded.entry",

@@ -79,6 +79,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
 
 
 def keep_cursor(connection: Connection, topic: TopicRow, chore: str, cursor: int) -> None:
+    """A cursor never goes back."""
     connection.execute(
         "INSERT INTO chores (topic_id, chore, cursor) VALUES (%s, %s, %s) ON CONFLICT (topic_id, chore)"
         " DO UPDATE SET cursor = greatest(chores.cursor, excluded.cursor)",

@@ -115,6 +115,7 @@ def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, .
 
 
 def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> frozenset[int]:
+    """Ids of topics with ranges that wait, or miss an object."""
     found = connection.execute(
         "SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND state = 'uploaded'"
         " UNION SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND missing",
@@ -157,6 +158,7 @@ def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
+    """Later ranges of the partition can't be committed either."""
     topics.lock(connection, topic)
     connection.execute(
         "UPDATE files SET state = 'rejected', reason = %(reason)s"  # noqa: S608 - no input
@@ -178,6 +180,7 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
+    """Every state is in the answer."""
     found = connection.execute(
         "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
         " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = %s GROUP BY state",

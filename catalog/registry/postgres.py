@@ -60,6 +60,8 @@ class Rehearsal:
 
 
 class _Pooled(psycopg.Connection[TupleRow]):
+    """A connection of the pool, and when it was last used."""
+
     used = -math.inf
 
 
@@ -135,6 +137,7 @@ class Postgres:
             connection.close()
 
     def migrate(self) -> tuple[str, ...]:
+        """Returns their names. One process at a time applies them."""
         with self.transaction() as connection:
             return self._apply_missing(connection)
 

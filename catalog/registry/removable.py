@@ -121,6 +121,7 @@ def now(connection: Connection) -> float:
 
 
 def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
+    """Paths, with the commit that removed them."""
     found = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %s AND state = 'replaced'"
         " AND path IS NOT NULL AND split_part(reason, ':', 1) = ANY(%s) ORDER BY path, id",

@@ -52,6 +52,7 @@ class ColumnNode:
         self._by_step.setdefault(child.step, []).append(child)
 
     def at(self, step: Step) -> Sequence[ColumnNode]:
+        """The generations of a field."""
         return self._by_step.get(step, ())
 
     def entry(self) -> LedgerEntry:

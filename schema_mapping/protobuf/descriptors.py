@@ -48,6 +48,7 @@ class SourceSchema:
         return (self.message,)
 
     def to_json(self) -> dict[str, Any]:
+        """Everything except the envelope."""
         return {
             "message": self.message,
             "extensions": list(self.extensions),
@@ -79,6 +80,7 @@ class UnionSchema:
 
     @property
     def envelope(self) -> None:
+        """None: only the envelope says which message a value is."""
         return None
 
 

@@ -85,6 +85,7 @@ class Coordinator:
         return group if isinstance(group, ConsumerGroup) else None
 
     async def join(self, group_id: str, asked: Joining) -> Joined:
+        """Returns when all members have joined, or had time to."""
         group = self._groups.get(group_id)
         error = ErrorCode.none
         if not is_group_id(group_id):
@@ -114,6 +115,7 @@ class Coordinator:
         return self._member_ids.holds(group_id, member_id, self._now())
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
+        """Returns when the leader has assigned."""
         group = self.classic(group_id)
         if group is None:
             return Synced(ticket=0, error=ErrorCode.unknown_member_id)
@@ -144,6 +146,7 @@ class Coordinator:
         return error
 
     def beat(self, group_id: str, beat: Beat, topics: Topics) -> Beaten:
+        """The first heartbeat creates the group."""
         if not is_group_id(group_id):
             return Beaten(
                 error=ErrorCode.invalid_group_id,

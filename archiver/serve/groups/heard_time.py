@@ -22,6 +22,7 @@ class HeardTime:
         self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
+        """Seconds in which members were heard, from an arbitrary start."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._due is None:

@@ -38,7 +38,8 @@ class GroupOffsetStore(Protocol):
     def expired(self, age: float) -> tuple[str, ...]:
         """Return groups with offsets but without members and commits for `age` seconds."""
 
-    def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int: ...
+    def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int:
+        """Delete a group's offsets if still expired; return their number."""
 
 
 class RegistryOffsets:

@@ -114,7 +114,7 @@ class Connection:
     def end_after_answer(self) -> bool:
         """End the connection once its client has its answer. False if it can be closed at once.
 
-        If the answer takes many turns, only commits and deletions are waited for.
+        If the answer takes many turns, only commits and deletions are waited for. True if it is ending already.
         """
         was_ending, self._is_ending = self._is_ending, True
         if self._turns.is_long_work and not (self._is_writing or self._is_kept):

@@ -30,6 +30,8 @@ _INT32: Final = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedPartition:
+    """The last stable offset is the high watermark: an archive has no open transactions."""
+
     partition: int
     error: ErrorCode = ErrorCode.none
     high_watermark: int = -1

@@ -66,7 +66,10 @@ class SessionFetch:
         return self.session.number if self.session else _NO_SESSION
 
     def includes(self, key: PartitionKey, state: tuple[int, int], *, has_news: bool) -> bool:
-        """Whether the answer includes a partition; `state` is its high watermark and log start."""
+        """Whether the answer includes a partition; `state` is its high watermark and log start.
+
+        `has_news`: it has records or an error.
+        """
         position = self.partitions[key]
         sent = has_news or not self.is_incremental or position.sent != state
         if self.session is not None:
@@ -106,6 +109,7 @@ class SessionSlots:
         return len(self._slots)
 
     def keep(self, owner: FetchSessions, session: FetchSession) -> bool:
+        """Store or renew a session. False, without its old slot, if there is no room."""
         self.drop(session.number)
         size, now = len(session.partitions), self._clock()
         while self._slots and not self._has_room(size):

@@ -77,6 +77,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 
 async def commit_in_time(service: Service, request: Request) -> None:
+    """Delay an OffsetCommit that exceeds the registry's capacity, before it is queued in its group."""
     size = 0
     for topic in request.body.topics:
         async for partition in request.in_turns(topic.partitions):

@@ -66,7 +66,8 @@ class Service:
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
         """Return the error for a topic that `topic` doesn't find: `away` if it can't be opened now.
 
-        Consumers drop a topic that doesn't exist, and wait for one without a leader.
+        Consumers drop a topic that doesn't exist, and wait for one without a leader. A topic that can never be opened
+        must not keep a consumer from its other topics.
         """
         return away if self.topics.is_away(name) else ErrorCode.unknown_topic_or_partition
 

@@ -152,6 +152,7 @@ class Claims:
                 self._drop(group_id)
 
     def lost(self, group_id: str, claim: GroupClaim) -> None:
+        """Drop a claim that the registry refused; the next request may claim the group again."""
         lease = self._held.get(group_id)
         if lease is not None and lease.claim == claim:
             self._drop(group_id)

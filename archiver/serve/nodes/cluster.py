@@ -134,6 +134,7 @@ class NodeCluster:
         return self._claims.standing(group_id)
 
     def refused(self, group_id: str, claim: GroupClaim) -> None:
+        """The registry refused a claim. Safe to call from any thread."""
         self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
 
     async def coordinating(

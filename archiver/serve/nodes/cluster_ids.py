@@ -13,7 +13,7 @@ _PORTS: Final = {"http": 80, "https": 443, "postgresql": 5432}
 
 
 def cluster_id_of(catalog: Mapping[str, str]) -> str:
-    """Return a cluster id in the form of Kafka's ids."""
+    """Return a cluster id in the form of Kafka's ids. The same for a catalog, and never a live cluster's."""
     named = "|".join((plain_address(catalog["uri"]), catalog.get("warehouse", "").rstrip("/")))
     return urlsafe_b64encode(hashlib.sha256(named.encode()).digest()[:16]).decode().rstrip("=")
 

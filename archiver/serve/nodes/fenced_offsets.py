@@ -22,6 +22,7 @@ class FencedOffsets(RegistryOffsets):
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
     ) -> None:
+        """Worker threads call `on_refused` with invalid claims, and `saw` with valid offsets."""
         super().__init__(dsn, cluster_id, answers_within=answers_within)
         self._on_refused = on_refused
         self._saw = saw

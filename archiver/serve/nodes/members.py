@@ -40,6 +40,7 @@ class Members:
     is_settled: bool = False
 
     def leaders(self, topic_id: UUID, partition: int) -> tuple[Node, ...]:
+        """The partition's leader comes first."""
         return self._ranked(b"partition" + topic_id.bytes + partition.to_bytes(4, "big", signed=True))[:_MOST_REPLICAS]
 
     def coordinator(self, group_id: str) -> Node:

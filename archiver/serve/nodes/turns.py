@@ -45,6 +45,7 @@ class GroupTurns:
             before.passed.add_done_callback(lambda _: _set(turn.own.passed))
 
     def end(self, turn: GroupTurn) -> None:
+        """The next turn begins when all earlier ones have ended too."""
         self.pass_on(turn)
         if turn.before is None or turn.before.ended.done():
             self._ended(turn)

@@ -38,7 +38,8 @@ class ChunkReader:
     ) -> None:
         """After a read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
 
-        `spilled` has chunks for slow readers.
+        `spilled` has chunks for slow readers. `hits` counts chunks from memory, `spilled_hits` from disk, `misses`
+        decoded ones.
         """
         self.cache = cache
         self.spilled = spilled

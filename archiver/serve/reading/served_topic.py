@@ -63,7 +63,8 @@ class ServedTopic:
         """The table is refreshed at most every `interval` seconds, and only while it is used.
 
         `begins` returns the log start of each partition; it is repeated after errors. `on_rewrite` gets the topic's
-        `key` when served records may have left the table; `edition` increases then.
+        `key` when served records may have left the table; `edition` increases then. `trouble` is the last refresh's
+        error.
         """
         self.name = archive.topic
         self.key = f"{archive.topic} in {archive.table_uuid}"
@@ -110,7 +111,7 @@ class ServedTopic:
         return max(self._served, default=-1) + 1
 
     def end(self, partition: int) -> int:
-        """Return the offset after the last archived one, or the log start of an empty partition."""
+        """Return the offset after the last archived one, or the log start of an empty partition. It never goes back."""
         return self._known(partition).end
 
     def may_have_records(self, partition: int, offset: int) -> bool:

@@ -43,6 +43,7 @@ class ServedTopics:
     """All topics that have an archive. Use it from one event loop."""
 
     def __init__(self, tables: TableSource, open_topic: Open, workers: Workers, *, interval: float = 2.0) -> None:
+        """A failed open isn't repeated for `interval` seconds."""
         self._tables = tables
         self._open_topic = open_topic
         self._workers = workers
@@ -164,6 +165,7 @@ class ServedTopics:
         return is_there
 
     def _open_soon(self, name: str) -> asyncio.Task[ServedTopic | None] | None:
+        """None if the last attempt failed within the interval."""
         loop = asyncio.get_running_loop()
         last = self._unopened.get(name)
         if last is not None and loop.time() < last.until:
@@ -190,6 +192,7 @@ class ServedTopics:
         return topic
 
     def _list_soon(self) -> asyncio.Task[bool]:
+        """True if the catalog answered."""
         if self._listing is None or self._listing.done():
             self._listing = asyncio.get_running_loop().create_task(self._list_again())
         return self._listing

@@ -18,7 +18,10 @@ _LOOKUPS: Final = 4
 
 
 class Workers:
-    """Separate pools for batches (`threads`), table lookups, and offsets of groups."""
+    """Separate pools for batches (`threads`), table lookups, and offsets of groups.
+
+    No pool waits for another: commits continue while a catalog is slow.
+    """
 
     def __init__(self, threads: int) -> None:
         self.batch_seconds = 0.0

@@ -48,7 +48,10 @@ class Session:
         principal: Principal | None,
         most_seconds: float = 0.0,
     ) -> None:
-        """With `mechanisms`, the client must authenticate, and again after `most_seconds` (0: never)."""
+        """With `mechanisms`, the client must authenticate, and again after `most_seconds` (0: never).
+
+        `principal` is known already, if any.
+        """
         self._mechanisms = mechanisms
         self._access_of = access_of
         self._most_seconds = most_seconds

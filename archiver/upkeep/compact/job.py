@@ -42,7 +42,10 @@ LEAST_HELD = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """None means the topic's setting. `held_bytes` bounds a task's buffered rows in memory."""
+    """None means the topic's setting. `held_bytes` bounds a task's buffered rows in memory.
+
+    `repartition` moves files of older specs.
+    """
 
     target_bytes: int | None = None
     min_files: int | None = None

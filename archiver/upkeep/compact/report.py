@@ -132,6 +132,8 @@ class GroupsChosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMerged:
+    """Uploaded and read back, but not in the table yet."""
+
     topic: str
     group: FileGroup
     result: GroupResult

@@ -36,6 +36,8 @@ class CompactTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupResult:
+    """`removed` rows were deleted before by other engines."""
+
     rewritten: RewriteGroup
     schema_version: int
     files: int

@@ -29,7 +29,8 @@ def finish(
 ) -> None:
     """Delete unneeded objects with erased records, and record finished erasures.
 
-    `expires_owned` decides about snapshots that the owner keeps.
+    `expires_owned` decides about snapshots that the owner keeps. An erasure without a complete search is never recorded
+    as finished.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:

@@ -47,8 +47,8 @@ from catalog.registry.erased_offsets import CONDITION
 class EraseOptions:
     """Options of an erasure. `grace` is in seconds for readers of older snapshots.
 
-    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep. `agreed` are
-    spans that have consent.
+    `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep: by default
+    they stay, and so does the erasure. `agreed` are spans that have consent.
     """
 
     grace: float = 0.0
@@ -148,6 +148,7 @@ class Erase:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
+        """Check the condition and, except in a dry run, commit staged ranges."""
         columns = {}
         if isinstance(where, Where):
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))

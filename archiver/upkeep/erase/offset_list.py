@@ -32,7 +32,10 @@ class OffsetList:
 
     @classmethod
     def read(cls, lines: Iterable[str], *, name: str) -> Self:
-        """Read `PARTITION,OFFSET` lines, or JSON of `archiver replay`. Raises ConfigError, naming the line."""
+        """Read `PARTITION,OFFSET` lines, or JSON of `archiver replay`.
+
+        Any other line raises ConfigError, naming the line; only a heading and blank lines are skipped.
+        """
         return cls._of(_listed(lines, name))
 
     @classmethod

@@ -15,6 +15,7 @@ ByPartition: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 
 
 def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
+    """Whether all of these offsets were erased before."""
     return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)
 
 

@@ -116,6 +116,7 @@ class _Deletion:
         return len(self.deleted) + len(self.shared)
 
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
+        """Return the orphans for which time ran out."""
         deadline = time.monotonic() + HOLD_SECONDS
         waiting, tries = deque((each, 1) for each in going), 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
@@ -128,6 +129,7 @@ class _Deletion:
         return [each for each, _ in waiting if each.path not in self.errors]
 
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
+        """Try each once; return the ones to retry."""
         self._still.check()
         futures = {
             pool.submit(self._objects.delete, each.path, self._permit(each)): (each, tries) for each, tries in some

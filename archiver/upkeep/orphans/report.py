@@ -102,6 +102,7 @@ class OrphansReport:
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
+        """Number and bytes of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
         for each in (one for topic in self.topics for one in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))

@@ -107,6 +107,7 @@ def _described(
     describe: Callable[[str], DataFileInfo],
     known: frozenset[int],
 ) -> DataFileInfo | LeftFor | None:
+    """The file, or why it can't be staged; None for another topic's file."""
     origin, topic = footer.origin, table.topic
     if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
         return None
@@ -122,6 +123,7 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
     reached: dict[int, tuple[int, int]] = {}
 
     def reach(one: TranslatedRange) -> tuple[int, int]:
+        """The end of the chain, and its number of records."""
         end, rows = reached.get(one.end_offset, (one.end_offset, 0))
         return end, rows + one.rows
 

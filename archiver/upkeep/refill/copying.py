@@ -84,6 +84,7 @@ class RowCopier:
     def _write(
         file: OpenFile, new: RewrittenFile, wanted: RowRange, without: npt.NDArray[np.int64]
     ) -> tuple[int, RecordDigest]:
+        """Return number and digest of all rows in the range, also unwritten ones."""
         count, seen = 0, RecordDigest()
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):

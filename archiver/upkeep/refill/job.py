@@ -87,6 +87,7 @@ class RefillJob:
             )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
+        """None if other engines changed the table."""
         found = work.look()
         made = self._made(work, found)
         report = RefillReport(

@@ -146,6 +146,7 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
 
 
 def _files(table: ArchiveTable, manifest: ManifestFile) -> set[tuple[str, int, int, int, int]]:
+    """Path, lowest and highest partition, lowest and highest offset."""
     return {
         (
             entry.data_file.file_path,

@@ -25,6 +25,8 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRemoval:
+    """`records` is an upper bound: edge files lose only some."""
+
     records: int = 0
     of_records: int = 0
     size_bytes: int = 0

@@ -77,7 +77,7 @@ class ExpireOptions:
 class Expire:
     """Retire records of `topics`, by default all registered and configured.
 
-    Default `limits` are `retention` and `retention_size`.
+    Default `limits` are `retention` and `retention_size`. With `rows`, mixed files are rewritten.
     """
 
     def __init__(
@@ -283,6 +283,7 @@ class TopicExpiry(RemovalWork):
     def _commit(
         self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
     ) -> bool:
+        """False if other engines changed a file."""
         table = self.catalog.reload(self.table)
         planned, edges = self._edges(planned, table, report, claims)
 

@@ -34,14 +34,17 @@ class Retirement:
 
     @property
     def files(self) -> int:
+        """Without edge files."""
         return sum(len(each.files) for each in self.going)
 
     @property
     def rows(self) -> int:
+        """Without the rows of edge files."""
         return sum(each.rows for each in self.going)
 
     @property
     def size_bytes(self) -> int:
+        """Without edge files."""
         return sum(each.size_bytes for each in self.going)
 
 

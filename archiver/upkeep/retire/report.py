@@ -19,7 +19,7 @@ class TopicRetired:
 
     `held` and `kept` are the limiting holds and files by partition; a hold is a failure only if `is_asked`: the command
     named the limits. `journal` is None if summing up was skipped or failed. `stopped` if time ran out. `needs_consent`
-    is why a dry run would ask.
+    is why a dry run would ask. `has_limits` is false if nothing says what may go.
     """
 
     topic: str

@@ -66,7 +66,11 @@ class VerifyOptions:
 
 
 class Verify:
-    """Verify `topics`, by default all configured and matching archived ones."""
+    """Verify `topics`, by default all configured and matching archived ones.
+
+    `metadata` (file or folder) replaces the catalog, `compares` reads the brokers, `resumes` continues an unfinished
+    run.
+    """
 
     def __init__(
         self,

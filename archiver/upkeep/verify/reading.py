@@ -83,6 +83,7 @@ class FileReading:
     def _run(
         self, engine: Engine, batches: Sequence[tuple[FileToRead, ...]], *, is_last: bool = False
     ) -> list[FileToRead]:
+        """Return the files worth another try."""
         again: list[FileToRead] = []
         if not batches:
             return again

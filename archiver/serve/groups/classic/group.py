@@ -62,6 +62,7 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
+        """Whether there are no members; ids given out don't count."""
         return not self.members
 
     @property
@@ -156,6 +157,7 @@ class ClassicGroup:
             self.members[member_id].seen(now)
 
     def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
+        """A static member leaves by its instance id alone."""
         self._taken = None
         if instance_id is not None:
             owner = self._static.get(instance_id)
@@ -185,6 +187,7 @@ class ClassicGroup:
         return replies + self._completed_if_all(now)
 
     def commit_error(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Return the error for a commit, which also resets the session timer."""
         if generation < 0 and not self.members:
             return ErrorCode.none
         error = self.member_error(member_id, instance_id, generation)

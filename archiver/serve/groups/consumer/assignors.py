@@ -23,7 +23,10 @@ _UNEVEN: Final = 2
 def uniform(
     wanted: Subscriptions, partitions: Mapping[UUID, int], previous: Targets
 ) -> dict[str, frozenset[PartitionId]]:
-    """Spread partitions evenly and move as few as possible."""
+    """Spread partitions evenly and move as few as possible.
+
+    With equal subscriptions, members' counts differ by at most one.
+    """
     readers = _readers(wanted, partitions)
     holdings = _Holdings(wanted, readers)
     free = {topic: set(range(partitions[topic])) for topic in readers}
