@@ -43,7 +43,7 @@ class FileCache:
         finally:
             with self._lock:
                 opened.users -= 1
-                idle = [name for name, other in self._files.items() if not other.users]
+                idle = [name for name, cached in self._files.items() if not cached.users]
                 closing = [self._files.pop(name) for name in idle[: max(0, len(idle) - self._most)]]
             for evicted in closing:
                 _close(evicted)

@@ -87,8 +87,8 @@ class PointReader:
     def _decoded(self, bundle: _Bundle, pages: HeldPages) -> pa.Table:
         columns = []
         for located, numbers in bundle.pages:
-            place = located.chunk.dictionary
-            dictionary = None if place is None else pages.chunk(ChunkSpan(*place, 0))
+            span = located.chunk.dictionary
+            dictionary = None if span is None else pages.chunk(ChunkSpan(*span, 0))
             contents = [pages.chunk(_span(located, page)) for page in numbers]
             stated = [located.values(page, content) for page, content in zip(numbers, contents, strict=True)]
             unpacked = sum(size for _, size in stated) + (0 if dictionary is None else dictionary_size(dictionary))

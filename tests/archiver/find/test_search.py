@@ -1,4 +1,4 @@
-"""Searches of a table: what is read for them, files that vanish meanwhile, limits, and records that can't be judged."""
+"""Searches of a table: what is read for them, files that vanish during a search, limits, and records that can't be judged."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def many(tmp_path: Path, archive: Any) -> Lake:
     return lake
 
 
-def test_a_key_among_many_files_takes_a_footer_and_a_filter_block_each(many: Lake) -> None:
+def test_a_key_among_many_files_takes_small_reads_of_each(many: Lake) -> None:
     result = search(many, key="17-13")
     assert offsets(result) == [13 * 50 + 17]
     report = result.report
@@ -82,7 +82,7 @@ def test_the_newest_file_answers_a_limit(many: Lake) -> None:
     assert offsets(oldest) == [0, 1]
 
 
-def test_a_search_reads_on_only_while_its_reader_does(many: Lake) -> None:
+def test_a_search_reads_as_its_reader_does(many: Lake) -> None:
     result = search(many, where="offset >= 0")
     reader = iter(result)
     next(reader)
@@ -121,7 +121,7 @@ def test_retired_records_are_not_found(many: Lake) -> None:
     assert result.report.files_out[BY_RETIREMENT] == 2
 
 
-def test_a_rewrite_during_a_search_neither_repeats_nor_loses_records(tmp_path: Path, archive: Any) -> None:
+def test_a_rewrite_during_a_search_changes_no_result(tmp_path: Path, archive: Any) -> None:
     lake = Lake(tmp_path / "lake", archive.rows)
     for start in range(0, 4_000, 2_000):
         rows = [archive.row(offset=start + at, key=b"k", timestamp=(start + at) // 3) for at in range(2_000)]

@@ -132,7 +132,7 @@ def same_rows(taken_rows: pa.RecordBatch, whole: pa.RecordBatch) -> bool:
 
 
 def index_of(content: bytes) -> tuple[int, int]:
-    """Where the offset index of the keys lies."""
+    """The position of the offset index of the keys."""
     end = FileEnd.read(pa.BufferReader(content))
     with pq.ParquetFile(pa.BufferReader(content)) as file:
         leaves, _ = leaves_and_paths(file.schema_arrow)
