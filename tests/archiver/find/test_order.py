@@ -68,8 +68,8 @@ def test_a_search_continues_after_a_place() -> None:
     records = [(0, number, number // 2) for number in range(6)]
     first = PendingMatches(oldest_first=False)
     first.add(block(records), 0)
-    place = place_of(first.ready(None), 2)
-    assert place == SortPlace(-1, 0, 0, -3)
-    again = PendingMatches(oldest_first=False, after=place)
+    latest = place_of(first.ready(None), 2)
+    assert latest == SortPlace(-1, 0, 0, -3)
+    again = PendingMatches(oldest_first=False, after=latest)
     again.add(block(records), 0)
     assert addresses(again.ready(None)) == [(0, 2), (0, 1), (0, 0)]

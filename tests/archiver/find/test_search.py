@@ -1,4 +1,4 @@
-"""Searches of a table: what is read for them, files that vanish during a search, limits, and records that can't be judged."""
+"""Searches of a table: what is read, files that vanish during a search, limits, and records that can't be judged."""
 
 from __future__ import annotations
 
