@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, timedelta
-from typing import Any, Final, cast
+from types import TracebackType
+from typing import Any, Final
 
 import obstore
 from obstore.exceptions import BaseError
@@ -65,12 +66,43 @@ class S3Writer:
                 buffer_size=PART_BYTES,
                 max_concurrency=_PARTS_AT_ONCE,
             )
-            return cast("OutputStream", stream)
+            return _ObjectStream(stream)
 
     def delete(self, path: str) -> None:
         """Remove `BUCKET/KEY`, without a placeholder for its folder."""
         with _os_errors():
             obstore.delete(self._store, path.removeprefix(self._prefix))
+
+
+class _ObjectStream:
+    """obstore's stream. Its `closed` is a property, as pyarrow's Parquet writer expects of files."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._stream.closed())
+
+    def write(self, data: bytes) -> int:
+        return int(self._stream.write(data))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+
+    def __enter__(self) -> OutputStream:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.closed:
+            self._stream.__exit__(kind, error, trace)
 
 
 class WrittenFile(PyArrowFile):

@@ -15,6 +15,11 @@ _DENIED: Final = re.compile(
     r"|Azure Error: \[\w*\] 40[13]|Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)"
 )
 _EXPLICIT: Final = re.compile(r"explicit(?:ly)? (?:deny|denied|denies)|explicitDeny", re.IGNORECASE)
+_KEY_UNUSABLE: Final = re.compile(
+    r"kms:KeyNotFound|KMSNotConfigured"
+    r"|KMS\.(?:NotFound|Disabled|KMSInvalidState|InvalidKeyUsage|KeyUnavailable)(?:Exception)?"
+)
+"""Codes of S3 (API reference, "List of SSE-related error codes") and of MinIO, which answers 404."""
 _KEY_RIGHT: Final = re.compile(r"kms:\w+")
 _WRONG_KEYS: Final = re.compile(
     r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|INVALID_CLIENT_TOKEN_ID"
@@ -31,7 +36,8 @@ _WITHOUT_CHECKSUMS: Final = "Error performing"
 
 
 def is_denied(error: Exception) -> bool:
-    return isinstance(error, PermissionError) or bool(_DENIED.search(str(error)))
+    text = str(error)
+    return isinstance(error, PermissionError) or bool(_DENIED.search(text) or _KEY_UNUSABLE.search(text))
 
 
 def is_expired(error: Exception) -> bool:
@@ -42,6 +48,11 @@ def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> 
     """The kind of denial and the remedy. `writes` for a write to `path`."""
     text = str(error)
     encrypts = writes and path.startswith("s3") and not text.count(_WITHOUT_CHECKSUMS)
+    if unusable := _KEY_UNUSABLE.search(text):
+        return (
+            f"the store can't use the key that encrypts ({unusable[0]}): the key doesn't exist, is disabled, or is in"
+            " another region or account. Correct `s3.sse.key`, or enable the key"
+        )
     if key_right := _KEY_RIGHT.search(text):
         return (
             f"access denied to the key that encrypts: allow {key_right[0]} to these credentials in the key's policy"

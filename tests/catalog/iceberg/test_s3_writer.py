@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.io import OutputFile
 
@@ -116,3 +118,15 @@ def test_errors_say_what_the_store_answered():
         assert "with an explicit deny in a resource-based policy" in cause
         assert "Debug source" not in cause
         assert not caught.value.retryable
+
+
+def test_parquet_writers_of_pyarrow_take_the_stream(tmp_path: Path) -> None:
+    table = pa.table({"x": range(5)})
+    with demanding_store(Demands(encryption="aws:kms")) as server:
+        io = S3FileIO({**server.properties, "s3.sse.type": "kms"})
+        stream = io.new_output("s3://lake/t/data/x.parquet").create(overwrite=True)
+        with stream, pq.ParquetWriter(stream, table.schema) as writer:
+            writer.write(table)
+        assert server.refused == []
+        (tmp_path / "x.parquet").write_bytes(server.objects["lake/t/data/x.parquet"].data)
+    assert pq.read_table(tmp_path / "x.parquet").equals(table)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from archiver.errors import StorageDenied
+from archiver.storage.store_errors import storage_error
 from catalog.iceberg.store_refusals import checksum_advice, denial_advice, is_denied, is_expired
 
 BY = "AWS Error ACCESS_DENIED during PutObject operation: User: arn:aws:iam::1:user/a is not authorized to perform: "
@@ -55,3 +57,14 @@ def test_wrong_and_expired_keys():
 )
 def test_checksums_are_named_if_they_may_be_the_reason(text: str, path: str, named: bool):
     assert (checksum_advice(OSError(text), path) is not None) == named
+
+
+@pytest.mark.parametrize(
+    "code", ["kms:KeyNotFound", "KMS.NotFoundException", "KMS.DisabledException", "KMS.KMSInvalidStateException"]
+)
+def test_unusable_keys_are_no_missing_objects(code: str) -> None:
+    error = FileNotFoundError(f"Object at location x not found: 404 Not Found: <Error><Code>{code}</Code></Error>")
+    assert is_denied(error)
+    assert f"can't use the key that encrypts ({code})" in denial_advice(error, "s3", writes=True)
+    failure = storage_error(error, verb="read", path="s3://lake/x")
+    assert isinstance(failure, StorageDenied)

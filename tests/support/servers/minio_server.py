@@ -47,28 +47,40 @@ class MinioServer:
 
     def limited(self, *denials: Mapping[str, Any]) -> MinioServer:
         """The same server by a key that may do all but what these statements deny."""
-        admin = MinioAdmin(
-            endpoint=urlsplit(self.endpoint).netloc,
-            credentials=StaticProvider(self.access_key, self.secret_key),
-            secure=False,
-        )
         key, secret = f"key{secrets.token_hex(8)}", secrets.token_hex(16)
         allowed = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
         policy = {
             "Version": "2012-10-17",
             "Statement": [allowed, *({"Effect": "Deny", **denial} for denial in denials)],
         }
-        admin.add_service_account(access_key=key, secret_key=secret, policy=policy)
+        with urllib3.PoolManager(timeout=SECONDS) as pool:
+            admin = MinioAdmin(
+                endpoint=urlsplit(self.endpoint).netloc,
+                credentials=StaticProvider(self.access_key, self.secret_key),
+                secure=False,
+                http_client=pool,
+            )
+            admin.add_service_account(access_key=key, secret_key=secret, policy=policy)
         return MinioServer(endpoint=self.endpoint, access_key=key, secret_key=secret)
 
+    @contextmanager
+    def connected(self) -> Iterator[Minio]:
+        """A client whose connections are closed at the end."""
+        pool = urllib3.PoolManager(timeout=SECONDS, retries=urllib3.Retry(total=2, backoff_factor=0.2))
+        with pool:
+            yield self._client(pool)
+
     def client(self) -> Minio:
+        return self._client(urllib3.PoolManager(timeout=SECONDS, retries=urllib3.Retry(total=2, backoff_factor=0.2)))
+
+    def _client(self, pool: urllib3.PoolManager) -> Minio:
         return Minio(
             urlsplit(self.endpoint).netloc,
             access_key=self.access_key,
             secret_key=self.secret_key,
             secure=False,
             region=REGION,
-            http_client=urllib3.PoolManager(timeout=SECONDS, retries=urllib3.Retry(total=2, backoff_factor=0.2)),
+            http_client=pool,
         )
 
 
