@@ -94,7 +94,8 @@ def clusters(first: Iterable[First], second: Iterable[Second]) -> Iterator[tuple
     while at[0] < len(left) or at[1] < len(right):
         begin = (at[0], at[1])
         nearest = [values[place].offsets for values, place in zip(both, at, strict=True) if place < len(values)]
-        reach, last = min(nearest), -1
+        reach = min(nearest)
+        last = reach.first - 1
         while last < reach.last:
             last = reach.last
             for side, values in enumerate(both):

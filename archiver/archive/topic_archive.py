@@ -6,6 +6,7 @@ Never reads a replaced table under the same name, nor a table that was set back 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -49,6 +50,17 @@ if TYPE_CHECKING:
     from archiver.storage.journal import TableJournal
 
 
+@dataclass(frozen=True, slots=True)
+class RegistrySources:
+    """What the registry knows of a table, by the ids of cluster and table.
+
+    `mappings` reads mappings of rows, `ledger` the columns of all schema versions.
+    """
+
+    mappings: Callable[[str, UUID], MappingSource] | None = None
+    ledger: Callable[[str, UUID], LedgerState] | None = None
+
+
 class TopicArchive:
     """The archive of one topic. Thread-safe; `refresh` doesn't disturb running `records`."""
 
@@ -57,22 +69,19 @@ class TopicArchive:
         topic: str,
         tables: TableSource,
         *,
-        registry: Callable[[str, UUID], MappingSource] | None = None,
+        known: RegistrySources | None = None,
         formats: SegmentFormats = FORMATS,
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
-        ledger: Callable[[str, UUID], LedgerState] | None = None,
         bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
     ) -> None:
-        """`registry` and `ledger` get the ids of cluster and table.
+        """`bounded` returns ids of columns whose bounds and null counts `snapshot.files` has too.
 
-        `ledger` takes the same and returns the columns of all schema versions.
-
-        `bounded` returns the field ids of columns whose bounds and null counts `snapshot.files` has too. It may use
-        `schema` and `ledger`.
+        It may use `schema` and `ledger`.
 
         `coercion` and `spill` are as in TopicStorage. A folder of `spill` caches manifests for later processes.
         """
+        known = known or RegistrySources()
         self.topic = topic
         self._tables = tables
         self._formats = formats
@@ -84,9 +93,9 @@ class TopicArchive:
         self.table_uuid = table.metadata.table_uuid
         named = table.properties.get(keys.TOPIC_ID)
         self.topic_id = UUID(named) if named else None
-        fallback = registry(self.cluster_id, self.table_uuid) if registry else NoMappings()
+        fallback = known.mappings(self.cluster_id, self.table_uuid) if known.mappings else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
-        self._ledger = ledger
+        self._ledger = known.ledger
         self._schema = table.schema()
         ids = frozenset[int]() if bounded is None else bounded(self)
         cache = None if spill is None else PlanCache.below(spill)
@@ -263,9 +272,8 @@ def open_archive(
     return TopicArchive(
         topic,
         source,
-        registry=registry,
+        known=RegistrySources(registry, ledger),
         coercion=coercion,
         spill=spool,
-        ledger=ledger,
         bounded=bounded,
     )

@@ -13,7 +13,7 @@ from archiver.archive.table_files import TableFile
 
 
 @dataclass(slots=True)
-class _Opened:
+class _CachedFile:
     turn: Lock = field(default_factory=Lock)
     file: OpenFile | None = None
     users: int = 0
@@ -25,14 +25,14 @@ class FileCache:
     def __init__(self, *, most: int) -> None:
         self._most = most
         self._lock = Lock()
-        self._files: OrderedDict[tuple[int, str], _Opened] = OrderedDict()
+        self._files: OrderedDict[tuple[int, str], _CachedFile] = OrderedDict()
 
     @contextmanager
     def using(self, storage: TopicStorage, file: TableFile) -> Iterator[OpenFile]:
         """Open a file, or wait for it. Raises what OpenFile.open raises."""
         key = (id(storage), file.path)
         with self._lock:
-            opened = self._files.setdefault(key, _Opened())
+            opened = self._files.setdefault(key, _CachedFile())
             self._files.move_to_end(key)
             opened.users += 1
         try:
@@ -57,6 +57,6 @@ class FileCache:
             _close(opened)
 
 
-def _close(opened: _Opened) -> None:
+def _close(opened: _CachedFile) -> None:
     if opened.file is not None:
         opened.file.close()

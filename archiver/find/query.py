@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 from archiver.errors import ConfigError
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
@@ -13,6 +13,19 @@ from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, Hea
 
 MOST_LIMIT = 1_000_000
 """The highest limit of a search. Beyond it `archiver replay --where` is the better tool: it streams."""
+
+
+class FindOptions(TypedDict, total=False):
+    """A search as a person writes it. `headers` are texts `name=value`."""
+
+    where: str | None
+    key: str | None
+    headers: Sequence[str]
+    start: str | None
+    end: str | None
+    partitions: Sequence[int]
+    limit: int | None
+    oldest_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,37 +41,28 @@ class FindQuery:
     oldest_first: bool = False
 
     @classmethod
-    def parse(
-        cls,
-        *,
-        where: str | None = None,
-        key: str | None = None,
-        headers: Sequence[str] = (),
-        start: str | None = None,
-        end: str | None = None,
-        partitions: Sequence[int] = (),
-        limit: int | None = None,
-        oldest_first: bool = False,
-    ) -> Self:
+    def parse(cls, **options: Unpack[FindOptions]) -> Self:
         """Parse what a person wrote. Raises ConfigError.
 
         Unlike in a replay, a start or end that is a time restricts the records' timestamps, not their offsets.
         """
-        selection = Selection.parse(start=start, end=end)
+        selection = Selection.parse(start=options.get("start"), end=options.get("end"))
+        where, key = options.get("where"), options.get("key")
         terms: list[Condition] = [] if where is None else [parse_where(where)]
         if key is not None:
             terms.append(BytesAre("key", "=", octets_of(key)))
-        terms += map(_header, headers)
+        terms += map(_header, options.get("headers", ()))
         terms += _between(selection.start, selection.end)
+        partitions = tuple(sorted(set(options.get("partitions", ()))))
         if partitions:
-            terms.append(AnyOf(tuple(NumberIs("partition", "=", number) for number in sorted(set(partitions)))))
+            terms.append(AnyOf(tuple(NumberIs("partition", "=", number) for number in partitions)))
         terms = terms or [NumberIs("offset", ">=", 0)]
         condition = terms[0] if len(terms) == 1 else AllOf(tuple(terms))
         return cls(
             where=Where(where or "", condition),
-            partitions=tuple(sorted(set(partitions))),
-            limit=limit,
-            oldest_first=oldest_first,
+            partitions=partitions,
+            limit=options.get("limit"),
+            oldest_first=options.get("oldest_first", False),
         )
 
 

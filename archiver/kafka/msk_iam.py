@@ -78,9 +78,12 @@ class MskIdentity:
             return MskLoginFailed(
                 f"this listener has no logins by IAM: {error}. MSK listens for them on port 9098, public access on 9198"
             )
-        source = self.session.get_credentials()
+        try:
+            key, method = self.credentials().access_key, self.session.get_credentials().method
+        except (MskLoginFailed, KafkaConnectionError) as problem:
+            return MskLoginFailed(f"MSK refuses the login: {error}; and {problem.args[0]}")
         return MskLoginFailed(
-            f"MSK refuses access key {source.access_key} (from {source.method}) in region {self.region}, and gives no"
+            f"MSK refuses access key {key} (from {method}) in region {self.region}, and gives no"
             f" reason: {error}. Check that it may kafka-cluster:Connect to this cluster, that it was not deleted and"
             f" its session is not over, that {REGION} is the cluster's region, and this machine's clock"
             f" ({datetime.now(UTC):%Y-%m-%d %H:%M} UTC)"

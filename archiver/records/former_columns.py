@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from schema_mapping.columns.ledger import LedgerEntry, LedgerState
-from schema_mapping.columns.paths import Path, is_field
+from schema_mapping.columns.paths import Path, field_step, is_field, is_nanos
 from schema_mapping.columns.types import ColumnType
 from schema_mapping.names import KEY, MEMBER_STEP, UNRECOGNIZED_STEP
 from schema_mapping.row import row_mapping_from_text
@@ -49,6 +49,9 @@ class ColumnHistory:
                 for each in self._by_path.get((own.root, path[:size]), ()):
                     if each.field_id not in above:
                         found |= self._telling(each) if size < len(path) else {each.field_id}
+        if is_nanos(own.path[-1]):  # older rows have them in the struct that the time was
+            times = self._by_path.get((own.root, (*own.path[:-1], field_step(own.path[-1]))), ())
+            found |= {each.field_id for each in times if each.type in _STRUCTS}
         is_named = isinstance(own.path[0], str)
         tops = (each for each in self._tops(own) if isinstance(each.path[0], str) is not is_named)
         return frozenset(found | {each.field_id for each in tops})  # another format has no paths in common

@@ -244,10 +244,12 @@ class Endpoint:
 
 async def _give_memory_back(workers: Workers, loop_time: LoopTime) -> None:
     collections = heap.Collections(lambda: loop_time.has_long_work)
+    given_back: asyncio.Task[None] | None = None
     while True:
         await asyncio.sleep(heap.GIVEN_BACK_EVERY)
         collections.collect_if_due()
-        await workers.lookup(heap.give_freed_memory_back)
+        if given_back is None or given_back.done():  # lookups may all wait for a store: collections continue
+            given_back = asyncio.ensure_future(workers.lookup(heap.give_freed_memory_back))
 
 
 async def _first(*waits: Coroutine[Any, Any, Any]) -> None:

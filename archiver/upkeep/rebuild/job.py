@@ -6,8 +6,8 @@ Field ids and schema versions are the journal's, or from footers, checked agains
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
@@ -38,6 +38,7 @@ from catalog.model import new_id
 from catalog.registry import Registry
 from catalog.registry.restoring import Retained
 from schema_mapping.columns.ledger import LedgerState
+from schema_mapping.columns.options import MappingOptions
 from schema_mapping.field_ids import assign
 from schema_mapping.ledger_rebuild import rebuild_ledger
 from schema_mapping.row import row_mapping_from_text
@@ -209,22 +210,30 @@ class Rebuild:
 
     def _configured(self, settings: TopicConfig, table: ArchiveTable, state: LedgerState) -> LedgerState:
         schemas = TopicSchemas.read(settings, self._config.schema_registry)
-        assignment = assign(
-            state,
-            key=schemas.key,
-            value=schemas.value,
-            options=mapping_options(settings),
-            partition_source=table.partition_source,
-        )
-        if assignment.version != table.ledger_version or not _has_columns(table, SchemaChange.of(assignment)):
-            raise UpkeepError(
-                "no footer has the mapping of the table's newest columns, and the configured schema doesn't lead to "
-                "them: give the journal (`archive.journal`) or the schema of that time, or restore the database",
-                topic=settings.name,
-                table=settings.table,
-                schema_version=table.ledger_version,
+        for options in _choices(mapping_options(settings)):
+            assignment = assign(
+                state,
+                key=schemas.key,
+                value=schemas.value,
+                options=options,
+                partition_source=table.partition_source,
             )
-        return assignment.state
+            if assignment.version == table.ledger_version and _has_columns(table, SchemaChange.of(assignment)):
+                return assignment.state
+        raise UpkeepError(
+            "no footer has the mapping of the table's newest columns, and the configured schema doesn't lead to "
+            "them: give the journal (`archive.journal`) or the schema of that time, or restore the database",
+            topic=settings.name,
+            table=settings.table,
+            schema_version=table.ledger_version,
+        )
+
+
+def _choices(options: MappingOptions) -> Iterator[MappingOptions]:
+    """Give the options, then with the default of older tables if none is configured (ADR 92)."""
+    yield options
+    if options.keeps_types:
+        yield replace(options, well_known_types="struct", keeps_types=False)
 
 
 def _furthest(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:

@@ -159,3 +159,15 @@ def test_formats_have_no_paths_in_common() -> None:
     ]
     history = ColumnHistory(LedgerState(entries=tuple(entries)))
     assert [history.former(each.field_id) for each in entries[:3]] == [{101}, {100, 104}, frozenset()]
+
+
+def test_nanoseconds_of_a_time_that_was_a_struct_are_in_the_struct() -> None:
+    source = compile_text(
+        'syntax = "proto3"; package t; import "google/protobuf/timestamp.proto"; '
+        "message M { google.protobuf.Timestamp t = 1; }"
+    )
+    first = assign(LedgerState(), value=source, options=MappingOptions(well_known_types="struct"))
+    now = assign(first.state, value=source, options=MappingOptions(well_known_types="timestamp"))
+    rows = rows_of(first, text(1, b"\x08\x01\x10\x05"), b"")
+    assert said("val.t_nanos = 5", now, rows, first) == ([], [0])
+    assert gone("val.t_nanos = 5", now, rows, first) == ([], [0])

@@ -41,7 +41,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.typedef import Record
 
-from archiver.archive.topic_archive import TopicArchive
+from archiver.archive.topic_archive import RegistrySources, TopicArchive
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
@@ -99,8 +99,8 @@ class Lake:
     def table_of(self, topic: str) -> str:
         return f"kafka.{topic}"
 
-    def archive(self, **options: Any) -> TopicArchive:
-        return TopicArchive(TOPIC.topic, self, **options)
+    def archive(self, registry: Any = None, ledger: Any = None, **options: Any) -> TopicArchive:
+        return TopicArchive(TOPIC.topic, self, known=RegistrySources(registry, ledger), **options)
 
     def add(
         self,

@@ -51,7 +51,7 @@ def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monk
     runs = list[bool]()
 
     def run(self: Expire) -> ExpireReport:
-        runs.append(self._is_over())
+        runs.append(self._options.is_over())
         return ExpireReport(topics=(found[len(runs) - 1],), dry_run=False, seconds=0.0)
 
     monkeypatch.setattr(Expire, "run", run)
