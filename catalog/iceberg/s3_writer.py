@@ -75,17 +75,23 @@ class S3Writer:
 
 
 class _ObjectStream:
-    """obstore's stream. Its `closed` is a property, as pyarrow's Parquet writer expects of files."""
+    """obstore's stream, with `tell`, and with `closed` as the property that pyarrow's Parquet writer expects."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
+        self._size = 0
 
     @property
     def closed(self) -> bool:
         return bool(self._stream.closed())
 
     def write(self, data: bytes) -> int:
-        return int(self._stream.write(data))
+        written = int(self._stream.write(data))
+        self._size += written
+        return written
+
+    def tell(self) -> int:
+        return self._size
 
     def flush(self) -> None:
         self._stream.flush()

@@ -95,6 +95,7 @@ def test_a_stream_that_fails_leaves_no_object():
         assert server.objects == {}
         with file.create() as stream:
             stream.write(b"whole")
+            assert stream.tell() == len(b"whole")
         with pytest.raises(FileExistsError):
             file.create()
 
