@@ -168,13 +168,14 @@ def _has_begin(block: Block, wanted: RowRange) -> bool:
 
 
 def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:
-    partitions, offsets = (_or_none(kafka.field(name)) for name in (names.PARTITION, names.OFFSET))
+    partitions, offsets = (numbers_or_none(kafka.field(name)) for name in (names.PARTITION, names.OFFSET))
     mask: Mask = (
         (partitions == wanted.partition) & (offsets >= max(0, wanted.start_offset)) & (offsets < wanted.end_offset)
     )
     return mask
 
 
-def _or_none(column: pa.Array) -> npt.NDArray[np.signedinteger]:
+def numbers_or_none(column: pa.Array) -> npt.NDArray[np.signedinteger]:
+    """Return the numbers of a column; nulls are below all offsets and partitions."""
     numbers: npt.NDArray[np.signedinteger] = (pc.fill_null(column, _NONE) if column.null_count else column).to_numpy()
     return numbers

@@ -69,7 +69,7 @@ class TopicArchive:
         topic: str,
         tables: TableSource,
         *,
-        known: RegistrySources | None = None,
+        registry: RegistrySources | None = None,
         formats: SegmentFormats = FORMATS,
         coercion: Coercion = NO_COERCION,
         spill: Path | None = None,
@@ -81,7 +81,7 @@ class TopicArchive:
 
         `coercion` and `spill` are as in TopicStorage. A folder of `spill` caches manifests for later processes.
         """
-        known = known or RegistrySources()
+        sources = registry or RegistrySources()
         self.topic = topic
         self._tables = tables
         self._formats = formats
@@ -93,9 +93,9 @@ class TopicArchive:
         self.table_uuid = table.metadata.table_uuid
         named = table.properties.get(keys.TOPIC_ID)
         self.topic_id = UUID(named) if named else None
-        fallback = known.mappings(self.cluster_id, self.table_uuid) if known.mappings else NoMappings()
+        fallback = sources.mappings(self.cluster_id, self.table_uuid) if sources.mappings else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
-        self._ledger = known.ledger
+        self._ledger = sources.ledger
         self._schema = table.schema()
         ids = frozenset[int]() if bounded is None else bounded(self)
         cache = None if spill is None else PlanCache.below(spill)
@@ -272,7 +272,7 @@ def open_archive(
     return TopicArchive(
         topic,
         source,
-        known=RegistrySources(registry, ledger),
+        registry=RegistrySources(registry, ledger),
         coercion=coercion,
         spill=spool,
         bounded=bounded,

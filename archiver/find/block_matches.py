@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from archiver.archive.open_file import OpenFile
+from archiver.archive.open_file import OpenFile, numbers_or_none
 from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile
 from archiver.find.report import FindReport
@@ -18,6 +18,7 @@ from archiver.records.column_answers import answer
 from archiver.records.where import Answers, Mask
 from archiver.storage.row_columns import find_field
 from archiver.storage.segment import Block
+from schema_mapping import names
 from schema_mapping.columns.fixed import HEADERS_ID, KEY_ID, SCHEMA_VERSION_ID
 
 Numbers = npt.NDArray[np.int64]
@@ -61,23 +62,27 @@ def block_matches(
     first = block.first_row
     for rows in opened.reader.read(block, ids | opened.deletes.field_ids):
         kafka = opened.assembler.kafka(rows)
-        kept = opened.deletes.survivors(rows, first)
+        partitions, offsets = (numbers_or_none(kafka.field(name)) for name in (names.PARTITION, names.OFFSET))
+        kept = opened.deletes.survivors(rows, first) & (partitions >= 0) & (offsets >= 0)
+        kept &= _not_retired(source, partitions, offsets)
+        before, count = first - block.first_row, rows.num_rows
+        first += count
+        if not kept.any():
+            continue
+        rows, kafka = rows.filter(pa.array(kept)), kafka.filter(pa.array(kept))  # noqa: PLW2901 - narrowed
         assembler = opened.assembler
         records = assembler.records(rows, kafka) if needs_values else assembler.outlines(rows, kafka, parts)
-        partitions = records.column("partition").to_numpy()
-        offsets = records.column("offset").to_numpy()
-        kept &= _not_retired(source, partitions, offsets)
         answers = _answers(source, rows)
-        chosen = source.query.where.rows(records, answers) & kept
+        chosen = source.query.where.rows(records, answers)
         if answers:
-            unsure = source.query.where.rows(records, answers, unknown=True) & kept & ~chosen
+            unsure = source.query.where.rows(records, answers, unknown=True) & ~chosen
             if unsure.any():
                 doubtful.append(records.select(["partition", "offset"]).filter(pa.array(unsure)))
-        places = np.flatnonzero(chosen)
+        places = np.flatnonzero(kept)[chosen]
         if len(places):
-            times = records.column("timestamp").to_numpy()
-            parts_found.append((partitions[places], offsets[places], times[places], places + (first - block.first_row)))
-        first += rows.num_rows
+            times = records.column("timestamp").to_numpy()[chosen]
+            parts_found.append((partitions[places], offsets[places], times, places + before))
+    source.unjudged.forget(file.path, block)
     for batch in doubtful:
         source.unjudged.note(file.path, block, batch)
     report.add(blocks_read=1, rows_judged=first - block.first_row, unjudged=sum(it.num_rows for it in doubtful))

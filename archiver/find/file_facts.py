@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.types import BinaryType, FixedType, IntegerType, LongType, StringType, UUIDType
+from pyiceberg.types import BinaryType, FixedType, IntegerType, LongType, StringType
 
 from archiver.archive import file_columns
 from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME
@@ -27,7 +27,7 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 
 Numbers = npt.NDArray[np.int64]
 _FAR: Final = sys.maxsize
-_TEXTS: Final = (StringType, BinaryType, FixedType, UUIDType)
+_TEXTS: Final = (StringType, BinaryType, FixedType)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class FileFacts:
             octets = pa.scalar(value.encode() if isinstance(value, str) else value, pa.binary())
             return _true(pc.less(high, octets)) | _true(pc.greater(low, octets))
         if isinstance(kind, IntegerType | LongType) and isinstance(value, int) and not isinstance(value, bool):
-            return (_integers(high, _FAR) < value) | (_integers(low, -_FAR) > value)
+            return (_integers(high, _FAR) < value) | (_integers(low, -_FAR - 1) > value)
         return np.zeros(files.num_rows, np.bool_)
 
 

@@ -7,7 +7,7 @@ opposite order of times and offsets. No two records are equal in it, so a search
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -78,7 +78,8 @@ class PendingMatches:
             run = _cut(run, int(_behind(run.keys, self.after).sum()), from_end=True)
         if not len(run):
             return
-        self.blocks.append(matches)
+        none = np.empty(0, np.int64)
+        self.blocks.append(replace(matches, partitions=none, offsets=none, times=none, positions=none))
         self._runs.append(run)
         if self.limit is not None and len(self) > self.limit + _TRIMMED:
             self._runs = [_cut(_joined(self._runs), self.limit)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from archiver.archive.records import AS_CONSUMED, RecordShape
@@ -36,6 +37,8 @@ PARALLEL: Final = 8
 OPEN_FILES: Final = 32
 AT_ONCE: Final = 1_024
 """Records that are read and given together."""
+AT_ONCE_BYTES: Final = 64 << 20
+"""About as many bytes: columns of 2 GiB can't be put together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +101,14 @@ class Search:
                     self.report.add(records=sum(batch.num_rows for _, batch in batches))
                     yield from batches
                     after = place_of(matches, -1)
-            except ObjectMissing:
+            except ObjectMissing as missing:
                 fresh = [source.refreshed(self.report) for source in self.sources]
                 if not any(fresh):
                     raise
                 self.sources = [new or old for new, old in zip(fresh, self.sources, strict=True)]
+                path = str(missing.context.get("file", ""))
+                if any(source.snapshot.files.named([path]) for source in self.sources):
+                    raise
             else:
                 return
 
@@ -119,15 +125,16 @@ class Search:
     def count(self) -> int:
         """Count the matching records, without reading more than the condition's columns. Raises as iterating does."""
         files = FileCache(most=OPEN_FILES)
-        with ThreadPoolExecutor(self.parallel, thread_name_prefix="find") as pool:
-            try:
-                total = 0
-                for done, (number, _, units) in enumerate(self._opened(files), start=1):
-                    answers = pool.map(lambda unit: self._work(unit, files), units)
-                    total += sum(len(answer) for answer in answers)
-                    self.observer(Searched(done=done, total=number, records=total))
-            finally:
-                files.close()
+        pool = ThreadPoolExecutor(self.parallel, thread_name_prefix="find")
+        try:
+            total = 0
+            for done, (number, _, units) in enumerate(self._opened(files), start=1):
+                answers = pool.map(lambda unit: self._work(unit, files), units)
+                total += sum(len(answer) for answer in answers)
+                self.observer(Searched(done=done, total=number, records=total))
+        finally:
+            pool.shutdown(cancel_futures=True)
+            files.close()
         self.report.add(matches=total, records=total)
         return total
 
@@ -169,8 +176,9 @@ class Search:
                     running[pool.submit(self._work, unit, files)] = unit.best
                 bound = min([*running.values(), *(best for best, _, _ in waiting[:1])], default=None)
                 ready = pending.ready(bound)
-                for start in range(0, len(ready), AT_ONCE):
-                    part = ready.part(start, start + AT_ONCE if left is None else min(start + AT_ONCE, start + left))
+                rows = _rows_at_once(ready, pending.blocks)
+                for start in range(0, len(ready), rows):
+                    part = ready.part(start, start + rows if left is None else min(start + rows, start + left))
                     if not len(part):
                         break
                     batches = read_points(part, pending.blocks, files, self.shape, pool)
@@ -245,3 +253,9 @@ def _next(waiting: list[_Waiting], numbers: Iterator[int]) -> _Unit:
     if len(item.files):
         heapq.heappush(waiting, (item.files.best, next(numbers), item))
     return unit
+
+
+def _rows_at_once(ready: OrderedMatches, blocks: Sequence[BlockMatches]) -> int:
+    used = [blocks[number].block for number in np.unique(ready.blocks).tolist()]
+    heaviest = max((block.size_bytes // max(1, block.rows) for block in used), default=0)
+    return max(1, min(AT_ONCE, AT_ONCE_BYTES // max(1, heaviest)))

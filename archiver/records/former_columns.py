@@ -51,7 +51,7 @@ class ColumnHistory:
                         found |= self._telling(each) if size < len(path) else {each.field_id}
         if is_nanos(own.path[-1]):  # older rows have them in the struct that the time was
             times = self._by_path.get((own.root, (*own.path[:-1], field_step(own.path[-1]))), ())
-            found |= {each.field_id for each in times if each.type in _STRUCTS}
+            found |= {time.field_id for time in times if time.type in _STRUCTS}
         is_named = isinstance(own.path[0], str)
         tops = (each for each in self._tops(own) if isinstance(each.path[0], str) is not is_named)
         return frozenset(found | {each.field_id for each in tops})  # another format has no paths in common

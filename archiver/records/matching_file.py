@@ -48,7 +48,7 @@ class MatchingFile:
         self.file.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        self.unjudged.forget(self.path, block)
+        self.unjudged.forget(self.path, block, wanted.partition)
         if self._is_ruled_out(block) or (self.columns and not self._may_match(block, wanted)):
             return
         assembler = self.file.assembler

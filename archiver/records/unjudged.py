@@ -14,7 +14,7 @@ from archiver.storage.segment import Block
 class UnjudgedRecords:
     """Unknown records may match, and are left out."""
 
-    _counts: dict[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
+    _counts: dict[tuple[str, int, int], tuple[int, int, int]] = field(default_factory=dict)
 
     def note(self, path: str, block: Block, records: pa.RecordBatch) -> None:
         """Add records of a block. A block that is read again is counted once."""
@@ -22,12 +22,14 @@ class UnjudgedRecords:
             return
         offsets = offsets_of(records)
         partition = int(records.column("partition")[0].as_py())
-        count, _, first = self._counts.get((path, block.index), (0, partition, int(offsets.min())))
-        self._counts[path, block.index] = (count + records.num_rows, partition, min(first, int(offsets.min())))
+        key, lowest = (path, block.index, partition), int(offsets.min())
+        count, _, first = self._counts.get(key, (0, partition, lowest))
+        self._counts[key] = (count + records.num_rows, partition, min(first, lowest))
 
-    def forget(self, path: str, block: Block) -> None:
-        """Call before a block is read again."""
-        self._counts.pop((path, block.index), None)
+    def forget(self, path: str, block: Block, partition: int | None = None) -> None:
+        """Call before a block is read again, or only its rows of one partition."""
+        for key in [key for key in self._counts if key[:2] == (path, block.index) and partition in (None, key[2])]:
+            del self._counts[key]
 
     @property
     def count(self) -> int:

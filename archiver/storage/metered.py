@@ -29,7 +29,7 @@ class MeteredStream:
     """A stream that counts its reads. `read_at` is safe from several threads if the stream's is."""
 
     def __init__(self, stream: InputStream, meter: ReadMeter) -> None:
-        self._stream, self._meter = stream, meter
+        self._stream, self._meter, self._turn = stream, meter, Lock()
         meter.count(0)
 
     @property
@@ -46,13 +46,19 @@ class MeteredStream:
     def read_at(self, size: int, offset: int) -> bytes:
         """Read at most `size` bytes at a position."""
         reads: Any = self._stream
-        data: bytes = reads.read_at(size, offset)
+        if hasattr(reads, "read_at"):
+            data: bytes = reads.read_at(size, offset)
+        else:
+            with self._turn:
+                reads.seek(offset)
+                data = reads.read(size)
         self._meter.count(len(data))
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a position and return it."""
-        return self._stream.seek(offset, whence)
+        with self._turn:
+            return self._stream.seek(offset, whence)
 
     def tell(self) -> int:
         """The position."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from archiver.archive.topic_archive import TopicArchive
@@ -16,17 +17,20 @@ from archiver.find.query import FindQuery
 from archiver.find.report import BY_COLUMN, BY_FILTER, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_STATISTICS, FindReport
 from archiver.find.search import Search, Searched
 from archiver.find.source import FindSource
+from tests.support.archive.archived_rows import KnownMapping
 from tests.support.archive.lake import Lake
 from tests.support.archive.shop_of_two_schemas import Shop
 
 FILES = 16
 
 
-def search(lake: Lake, ledger: Callable[..., Any] | None = None, **options: Any) -> Search:
+def search(
+    lake: Lake, ledger: Callable[..., Any] | None = None, registry: Callable[..., Any] | None = None, **options: Any
+) -> Search:
     query, report = FindQuery.parse(**options), FindReport()
 
     def opens(bounded: Callable[[TopicArchive], frozenset[int]]) -> TopicArchive:
-        return lake.archive(ledger=ledger, bounded=bounded)
+        return lake.archive(registry=registry, ledger=ledger, bounded=bounded)
 
     return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=1)
 
@@ -165,3 +169,28 @@ def test_several_topics_are_one_order(many: Lake) -> None:
     both = Search(query=replace(one.query, limit=4), sources=[*one.sources, *other.sources], report=one.report)
     assert [batch.column("offset").to_pylist() for _, batch in both] == [[799, 799, 798, 798]]
     assert searching.PARALLEL > 1
+
+
+def test_rows_without_a_partition_or_offset_are_no_records(many: Lake, archive: Any) -> None:
+    """Other engines can insert such rows."""
+
+    def without(table: pa.Table) -> list[pa.Table]:
+        kafka = table.column("kafka").combine_chunks()
+        numbers = kafka.field("offset").to_pylist()
+        fields = [
+            pa.array([None if number == 7 else number for number in numbers], pa.int64())
+            if field.name == "offset"
+            else kafka.field(field.name)
+            for field in kafka.type
+        ]
+        column = pa.StructArray.from_arrays(fields, fields=[field.with_nullable(nullable=True) for field in kafka.type])
+        at = table.schema.get_field_index("kafka")
+        return [table.set_column(at, table.schema.field(at).with_type(column.type), column)]
+
+    many.rewrite(without)
+    options: dict[str, Any] = {
+        "where": "offset >= 0 and offset < 10",
+        "registry": lambda *_: KnownMapping(archive.rows),
+    }
+    assert offsets(search(many, oldest_first=True, **options)) == [0, 1, 2, 3, 4, 5, 6, 8, 9]
+    assert search(many, **options).count() == 9

@@ -161,7 +161,7 @@ def test_formats_have_no_paths_in_common() -> None:
     assert [history.former(each.field_id) for each in entries[:3]] == [{101}, {100, 104}, frozenset()]
 
 
-def test_nanoseconds_of_a_time_that_was_a_struct_are_in_the_struct() -> None:
+def test_nanoseconds_of_former_structs_are_in_the_struct() -> None:
     source = compile_text(
         'syntax = "proto3"; package t; import "google/protobuf/timestamp.proto"; '
         "message M { google.protobuf.Timestamp t = 1; }"

@@ -100,7 +100,7 @@ class Lake:
         return f"kafka.{topic}"
 
     def archive(self, registry: Any = None, ledger: Any = None, **options: Any) -> TopicArchive:
-        return TopicArchive(TOPIC.topic, self, known=RegistrySources(registry, ledger), **options)
+        return TopicArchive(TOPIC.topic, self, registry=RegistrySources(registry, ledger), **options)
 
     def add(
         self,
