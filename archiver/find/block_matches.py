@@ -64,7 +64,7 @@ def block_matches(
         kafka = opened.assembler.kafka(rows)
         partitions, offsets = (numbers_or_none(kafka.field(name)) for name in (names.PARTITION, names.OFFSET))
         kept = opened.deletes.survivors(rows, first) & (partitions >= 0) & (offsets >= 0)
-        kept &= _not_retired(source, partitions, offsets)
+        kept &= _in_archive(source, partitions, offsets)
         before, count = first - block.first_row, rows.num_rows
         first += count
         if not kept.any():
@@ -106,9 +106,11 @@ def _answers(source: FindSource, rows: pa.RecordBatch) -> Answers:
     return {asked: answer(column, rows, mappings) for asked, column in source.columns.items()}
 
 
-def _not_retired(source: FindSource, partitions: Numbers, offsets: Numbers) -> Mask:
+def _in_archive(source: FindSource, partitions: Numbers, offsets: Numbers) -> Mask:
     kept = np.ones(len(offsets), np.bool_)
     for partition, first in source.snapshot.first_offsets.items():
         if first:
             kept &= (partitions != partition) | (offsets >= first)
+    for partition, end in source.snapshot.next_offsets.items():  # other engines can insert rows after it
+        kept &= (partitions != partition) | (offsets < end)
     return kept
