@@ -39,7 +39,7 @@ ArchiverError
 ├── NotArchived              a topic that has no archive yet
 ├── ReplayError              the read path
 │   ├── NoTable              the topic has no table in the catalog
-│   ├── ArchiveReplaced      the topic's table was dropped and made anew while it was read
+│   ├── ArchiveReplaced      the topic's table was dropped and created again while it was read
 │   ├── RecordsRetired       the archive of a partition begins after the position of its reader
 │   └── TargetReplaced       the topic that records are moved to was deleted and made again meanwhile
 ├── ServeError               a server for readers

@@ -26,7 +26,7 @@ def ignore(event: object) -> None:
 def all_of(*observers: Observer[E]) -> Observer[E]:
     """An observer that calls `observers` in turn and never raises an Exception.
 
-    Serializes threads. Events from within a call come before those of waiting threads.
+    Serializes threads. Events from within a call come before events of waiting threads.
     """
     working = list(observers)
     turn = threading.RLock()

@@ -2,8 +2,8 @@
 
 CatalogError
 ├── RegistryError            Postgres
-│   ├── RegistryUnreachable  (retryable) nobody answers, or the server gave up on the call
-│   ├── RegistryMisnamed     the dsn can't be read; nobody was asked
+│   ├── RegistryUnreachable  (retryable) no answer, or the server gave up on the call
+│   ├── RegistryMisnamed     the dsn can't be read; no server was called
 │   ├── RegistryPooled       a pooler gives away the server's sessions between transactions
 │   ├── RegistryDenied       credentials, rights or the database's name are wrong
 │   ├── RegistryOutdated     the database was migrated by a newer archiver
@@ -18,7 +18,7 @@ CatalogError
 │   ├── TopicRecreated       the topic was deleted and made again under its name
 │   └── TableTaken           two topics would share one table
 └── TableError               the catalog's tables
-    ├── CatalogUnreachable   (retryable) nobody answers, the answer says nothing, or others always come first
+    ├── CatalogUnreachable   (retryable) no answer, an answer without a result, or other commits always come first
     ├── CatalogDenied        credentials or rights are wrong
     ├── CatalogRefused       the catalog understood the request and will not do it
     │   └── ViewsUnsupported     it has tables only
@@ -31,11 +31,11 @@ CatalogError
     ├── UnfitPartitioning    the table can't be partitioned as configured
     ├── UnnamedType          SQL has no name for a column's type
     ├── NewerFormat          the table was written by a newer archiver
-    ├── FormatUpgraded       others gave the table a format or a column type of Iceberg that can't be written or read
+    ├── FormatUpgraded       another engine upgraded the table to a format or column type that isn't supported
     ├── FilesShared          `gc.enabled` is false: another table may share the files, so none is deleted
     ├── RolledBack           the table was set back to a state before our last commit
-    ├── RowsRemoved          others took archived rows out of the table
-    ├── RowsAltered          others changed archived rows, or added rows with their offsets
+    ├── RowsRemoved          another engine took archived rows out of the table
+    ├── RowsAltered          another engine changed archived rows, or added rows with their offsets
     ├── TableMissing         the table a commit belongs to is gone
     └── SchemaConflict       the table's columns were changed so that ours no longer fit
 """

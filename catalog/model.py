@@ -273,7 +273,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """The fence's answer: accepted ranges, and those that don't continue their partition."""
+    """The fence's answer: accepted ranges, and ranges that don't continue their partition."""
 
     accepted: tuple[TranslatedRange, ...]
     rejected: tuple[TranslatedRange, ...]

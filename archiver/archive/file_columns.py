@@ -166,7 +166,7 @@ def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> i
         high = _number(upper.get(field_id))
         if high is None:
             return None
-        latest = max(latest, high // unit)
+        latest = max(latest, -(-high // unit))  # times of records are cut towards 1970
     return latest
 
 

@@ -90,7 +90,7 @@ def erase(
 ) -> None:
     """Erase records from every file, snapshot and copy. Their offsets stay recorded as erased.
 
-    Files that have some are written anew without them, older snapshots expire at once, and every object that had them
+    Files that have some are rewritten without them, older snapshots expire at once, and every object that had them
     is deleted. What tags, branches or young uploads keep is named (exit code 1); --finish goes on with it. Records
     that weren't decoded can't be judged by columns: they stay, and are named, too. Refused under a legal hold, and
     while the table's gc.enabled is false. Kafka is not touched: delete there too.

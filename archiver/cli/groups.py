@@ -46,7 +46,7 @@ Dry = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change 
 def groups() -> None:
     """List, describe, move and delete the consumer groups of `archiver serve kafka`.
 
-    The server is asked, as Kafka's own tools ask it: it knows who is reading. Groups of the live cluster are others.
+    The command queries the server, as Kafka's own tools do. Groups of the live cluster are not among them.
     """
 
 
@@ -121,7 +121,7 @@ def reset(
 ) -> None:
     """Move a group's committed offsets, in all its topics or in the given ones. The group must have no members.
 
-    Say where to, with one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
+    Give the target by one of --to-… , --shift-by and --by-duration. An offset outside of a partition's records
     becomes its nearest end.
     """
     from archiver.terminal.answer import print_answer

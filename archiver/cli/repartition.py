@@ -21,7 +21,7 @@ def repartition(
 ) -> None:
     """Change the table's partitioning to `partition_by`. It applies to new files.
 
-    Files that exist, and those that are staged, keep the partitioning that they were written for, until `archiver
+    Existing files and staged files keep the partitioning that they were written for, until `archiver
     compact --repartition` moves them.
     """
     from archiver.config import load_config

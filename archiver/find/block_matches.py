@@ -26,12 +26,19 @@ _VALUE: Final = "value"
 
 
 @dataclass(frozen=True, slots=True)
-class BlockMatches:
-    """The matching rows of a block: partitions, offsets, timestamps (ms), and positions in the block, which rise."""
+class MatchedBlock:
+    """A block of a file in which rows match."""
 
     source: FindSource
     file: TableFile
     block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMatches:
+    """The matching rows of a block: partitions, offsets, timestamps (ms), and positions in the block, which rise."""
+
+    matched: MatchedBlock
     partitions: Numbers
     offsets: Numbers
     times: Numbers
@@ -87,7 +94,7 @@ def block_matches(
         source.unjudged.note(file.path, block, batch)
     report.add(blocks_read=1, rows_judged=first - block.first_row, unjudged=sum(it.num_rows for it in doubtful))
     columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts_found, strict=True)]
-    return BlockMatches(source, file, block, *(columns or [np.empty(0, np.int64)] * 4))
+    return BlockMatches(MatchedBlock(source, file, block), *(columns or [np.empty(0, np.int64)] * 4))
 
 
 def _column_ids(source: FindSource, opened: OpenFile) -> frozenset[int]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Final, Unpack
 
 from archiver.archive.records import AS_CONSUMED, AS_DECODED
 from archiver.archive.tables import CatalogTables, TableSource
 from archiver.archive.topic_archive import open_archive
 from archiver.config import Config
 from archiver.errors import ConfigError
-from archiver.find.query import FindQuery
+from archiver.find.query import FindOptions, FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
@@ -22,10 +22,12 @@ _OPENED_AT_ONCE: Final = 8
 _WILD: Final = frozenset("*?[")
 
 
-def find(config: Config, topics: Sequence[str] = (), *, decoded: bool = False, **options: Any) -> Search:
+def find(
+    config: Config, topics: Sequence[str] = (), *, decoded: bool = False, **options: Unpack[FindOptions]
+) -> Search:
     """Search topics, by default all archived ones. Iterate the result for pairs of a topic and its Arrow batches.
 
-    `options` are as in FindQuery.parse. `decoded` adds keys and values shown by their schemas. Raises ConfigError,
+    `decoded` adds keys and values shown by their schemas. Raises ConfigError,
     NoTable, and subclasses of CatalogError and StorageError.
     """
     return open_search(config, topics, FindQuery.parse(**options), decoded=decoded)

@@ -7,18 +7,18 @@ opposite order of times and offsets. No two records are equal in it, so a search
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from archiver.errors import ReplayError
-from archiver.find.block_matches import BlockMatches
+from archiver.find.block_matches import BlockMatches, MatchedBlock
 
 Numbers = npt.NDArray[np.int64]
 MOST_WAITING: Final = 4_000_000
-"""OrderedMatches that wait in memory for records of other files, at 48 bytes each."""
+"""Matches that wait in memory for records of other files, at 48 bytes each."""
 _TRIMMED: Final = 65_536
 _KEYS: Final = 4
 
@@ -35,7 +35,7 @@ class SortPlace:
 
 @dataclass(slots=True)
 class OrderedMatches:
-    """OrderedMatches in order: their keys, and for each its block and its position there."""
+    """Matches in order: their keys, and for each match its block and its position there."""
 
     keys: Numbers
     blocks: Numbers
@@ -52,7 +52,7 @@ class OrderedMatches:
 
 @dataclass(slots=True)
 class PendingMatches:
-    """Sorts matches, and holds those back that a record of another file may precede.
+    """Sorts matches, and holds a match back while a record of another file may come before it.
 
     Only the first `limit` matches are kept. `after` leaves out every match up to this place.
     """
@@ -60,7 +60,7 @@ class PendingMatches:
     oldest_first: bool
     limit: int | None = None
     after: SortPlace | None = None
-    blocks: list[BlockMatches] = field(default_factory=list)
+    blocks: list[MatchedBlock] = field(default_factory=list)
     _runs: list[OrderedMatches] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -75,11 +75,10 @@ class PendingMatches:
         order = np.lexsort(keys[::-1])
         run = OrderedMatches(keys[:, order], np.full(len(matches), len(self.blocks)), matches.positions[order])
         if self.after is not None:
-            run = _cut(run, int(_behind(run.keys, self.after).sum()), from_end=True)
+            run = _cut(run, int(_is_after(run.keys, self.after).sum()), from_end=True)
         if not len(run):
             return
-        none = np.empty(0, np.int64)
-        self.blocks.append(replace(matches, partitions=none, offsets=none, times=none, positions=none))
+        self.blocks.append(matches.matched)
         self._runs.append(run)
         if self.limit is not None and len(self) > self.limit + _TRIMMED:
             self._runs = [_cut(_joined(self._runs), self.limit)]
@@ -129,11 +128,11 @@ def _cut(run: OrderedMatches, count: int, *, from_end: bool = False) -> OrderedM
     return OrderedMatches(run.keys[:, kept], run.blocks[kept], run.positions[kept])
 
 
-def _behind(keys: Numbers, place: SortPlace) -> npt.NDArray[np.bool_]:
+def _is_after(keys: Numbers, place: SortPlace) -> npt.NDArray[np.bool_]:
     """Which matches come after a place."""
-    behind = np.zeros(keys.shape[1], np.bool_)
+    is_after = np.zeros(keys.shape[1], np.bool_)
     equal = np.ones(keys.shape[1], np.bool_)
     for key, value in zip(keys, (place.time, place.topic, place.partition, place.offset), strict=True):
-        behind |= equal & (key > value)
+        is_after |= equal & (key > value)
         equal &= key == value
-    return behind
+    return is_after

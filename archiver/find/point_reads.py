@@ -11,13 +11,13 @@ import pyarrow as pa
 from archiver.archive.assemble import Assembler
 from archiver.archive.records import RecordShape
 from archiver.errors import BadSegment
-from archiver.find.block_matches import BlockMatches, Numbers
+from archiver.find.block_matches import MatchedBlock, Numbers
 from archiver.find.file_cache import FileCache
 from archiver.find.order import OrderedMatches
 
 
 def read_points(
-    matches: OrderedMatches, blocks: Sequence[BlockMatches], files: FileCache, shape: RecordShape, pool: Executor
+    matches: OrderedMatches, blocks: Sequence[MatchedBlock], files: FileCache, shape: RecordShape, pool: Executor
 ) -> list[tuple[str, pa.RecordBatch]]:
     """Return the records of matches in order, in batches of one topic. Blocks are read in parallel."""
     numbers, owners = np.unique(matches.blocks, return_inverse=True)
@@ -36,13 +36,13 @@ def read_points(
     return [(topics[start], records.slice(start, end - start)) for start, end in spans]
 
 
-def _read(matches: BlockMatches, positions: Numbers, files: FileCache, shape: RecordShape) -> pa.RecordBatch:
+def _read(matched: MatchedBlock, positions: Numbers, files: FileCache, shape: RecordShape) -> pa.RecordBatch:
     """Read rows of a block, in the order of `positions`."""
     order = np.argsort(positions, kind="stable")
-    storage = matches.source.storage
-    with files.using(storage, matches.file) as opened:
-        assembler = Assembler(matches.file.path, opened.reader.schema, storage.mappings, storage.coercion, shape)
-        rows = opened.reader.take(matches.block, positions[order], assembler.field_ids)
+    storage = matched.source.storage
+    with files.using(storage, matched.file) as opened:
+        assembler = Assembler(matched.file.path, opened.reader.schema, storage.mappings, storage.coercion, shape)
+        rows = opened.reader.take(matched.block, positions[order], assembler.field_ids)
         records = assembler.records(rows, assembler.kafka(rows))
     return records.take(pa.array(np.argsort(order, kind="stable")))
 

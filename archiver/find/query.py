@@ -11,9 +11,6 @@ from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point
 from archiver.records.where import Where
 from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, Header, NumberIs, parse_where
 
-MOST_LIMIT = 1_000_000
-"""The highest limit of a search. Beyond it `archiver replay --where` is the better tool: it streams."""
-
 
 class FindOptions(TypedDict, total=False):
     """A search as a person writes it. `headers` are texts `name=value`."""

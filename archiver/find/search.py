@@ -21,7 +21,7 @@ import pyarrow as pa
 from archiver.archive.records import AS_CONSUMED, RecordShape
 from archiver.archive.table_files import TableFile
 from archiver.errors import ObjectMissing
-from archiver.find.block_matches import BlockMatches, block_matches
+from archiver.find.block_matches import BlockMatches, MatchedBlock, block_matches
 from archiver.find.file_cache import FileCache
 from archiver.find.order import OrderedMatches, PendingMatches, SortPlace, place_of
 from archiver.find.point_reads import read_points
@@ -205,7 +205,7 @@ class Search:
         match answer:
             case BlockMatches() as matches:
                 self.report.add(matches=len(matches))
-                topic = next(i for i, source in enumerate(self.sources) if source is matches.source)
+                topic = next(i for i, source in enumerate(self.sources) if source is matches.matched.source)
                 pending.add(matches, topic)
             case units:
                 for unit in units:
@@ -255,7 +255,7 @@ def _next(waiting: list[_Waiting], numbers: Iterator[int]) -> _Unit:
     return unit
 
 
-def _rows_at_once(ready: OrderedMatches, blocks: Sequence[BlockMatches]) -> int:
+def _rows_at_once(ready: OrderedMatches, blocks: Sequence[MatchedBlock]) -> int:
     used = [blocks[number].block for number in np.unique(ready.blocks).tolist()]
     heaviest = max((block.size_bytes // max(1, block.rows) for block in used), default=0)
     return max(1, min(AT_ONCE, AT_ONCE_BYTES // max(1, heaviest)))

@@ -16,11 +16,11 @@ from archiver.archive.open_file import TopicStorage
 from archiver.archive.plan import TopicSnapshot
 from archiver.archive.table_files import TableFile, TableFiles
 from archiver.archive.topic_archive import TopicArchive
-from archiver.errors import ConfigError
 from archiver.find.file_facts import FileFacts
 from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.records.block_facts import raw_key_id
+from archiver.records.selection import check_partitions
 from archiver.records.table_columns import TableColumn, table_columns
 from archiver.records.unjudged import UnjudgedRecords
 from archiver.records.where import Where
@@ -31,8 +31,6 @@ from schema_mapping.columns.ledger import LedgerState
 
 Opens = Callable[[Callable[[TopicArchive], frozenset[int]]], TopicArchive]
 """Opens a topic's archive with the bounds of the columns that the argument returns."""
-
-
 FAR: Final = sys.maxsize
 """Later than any time."""
 
@@ -82,22 +80,15 @@ class FindSource:
             return facts[-1].bounded
 
         archive = opens(bounded)
-        unknown = set(query.partitions) - set(archive.partitions)
-        if unknown:
-            raise ConfigError(
-                "the archive has no such partition",
-                topic=archive.topic,
-                partitions=sorted(unknown),
-                archived=archive.partitions,
-            )
-        return cls._of(archive, query, facts[-1], report, UnjudgedRecords())
+        check_partitions(archive, query.partitions)
+        return cls._of(archive, query, facts[-1], report)
 
     def refreshed(self, report: FindReport) -> FindSource | None:
         """Return the source at the table's current snapshot; None if it is the same."""
         fresh = self.archive.refresh()
         if fresh.snapshot_id == self.snapshot.snapshot_id:
             return None
-        return self._of(self.archive, self.query, self.facts, report, UnjudgedRecords())
+        return self._of(self.archive, self.query, self.facts, report)
 
     def files(self, report: FindReport) -> FileQueue:
         """Return the files that may hold matching records, best times first."""
@@ -117,14 +108,7 @@ class FindSource:
         return self.facts.columns
 
     @classmethod
-    def _of(
-        cls,
-        archive: TopicArchive,
-        query: FindQuery,
-        facts: FileFacts,
-        report: FindReport,
-        unjudged: UnjudgedRecords,
-    ) -> FindSource:
+    def _of(cls, archive: TopicArchive, query: FindQuery, facts: FileFacts, report: FindReport) -> FindSource:
         snapshot = archive.snapshot
         return cls(
             archive=archive,
@@ -132,7 +116,7 @@ class FindSource:
             query=query,
             facts=facts,
             storage=_metered(snapshot.storage, report.reads),
-            unjudged=unjudged,
+            unjudged=UnjudgedRecords(),
         )
 
 

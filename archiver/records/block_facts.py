@@ -103,7 +103,7 @@ def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
     for identifier, unit in MICROS_PER_TIME_COLUMN:
         if counts.get(identifier) != 0:
             bounds = _integers(reader, block, identifier)
-            high = max(high, sys.maxsize if bounds is None else bounds[1] // unit)
+            high = max(high, sys.maxsize if bounds is None else -(-bounds[1] // unit))
     kinds = _integers(reader, block, TIMESTAMP_TYPE_ID) or (NO_TIMESTAMP, LOG_APPEND_TIME)
     by_append = kinds[0] == LOG_APPEND_TIME and counts.get(TIMESTAMP_TYPE_ID) == block.rows
     shown = [EVENT_TIMESTAMP_ID] * (not by_append) + [APPEND_TIMESTAMP_ID] * (kinds[1] >= LOG_APPEND_TIME)

@@ -7,7 +7,7 @@ A day is its midnight in UTC. A time means the first offset at or after it, as i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, assert_never
@@ -111,14 +111,7 @@ class Selection:
 
     def chosen(self, archive: TopicArchive) -> tuple[int, ...]:
         """Return the selected partitions. Raises ConfigError if one isn't archived."""
-        unknown = set(self.partitions) - set(archive.partitions)
-        if unknown:
-            raise ConfigError(
-                "the archive has no such partition",
-                topic=archive.topic,
-                partitions=sorted(unknown),
-                archived=archive.partitions,
-            )
+        check_partitions(archive, self.partitions)
         return self.partitions or archive.partitions
 
     def start_offset(self, archive: TopicArchive, partition: int) -> int:
@@ -176,6 +169,18 @@ def parse_point(text: str) -> Point:
     if moment.tzinfo is None:
         raise ConfigError("the time has no zone: end it with Z or an offset such as +02:00", found=text)
     return AtTime(_millis(moment))
+
+
+def check_partitions(archive: TopicArchive, partitions: Iterable[int]) -> None:
+    """Raise ConfigError if a partition isn't archived."""
+    unknown = set(partitions) - set(archive.partitions)
+    if unknown:
+        raise ConfigError(
+            "the archive has no such partition",
+            topic=archive.topic,
+            partitions=sorted(unknown),
+            archived=archive.partitions,
+        )
 
 
 def _offset(archive: TopicArchive, partition: int, point: Point) -> int:

@@ -14,7 +14,7 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """`counts[i]` records from `sources[i]` on have become those from `targets[i]` on. Both rise strictly."""
+    """`counts[i]` records from `sources[i]` on have become the records from `targets[i]` on. Both rise strictly."""
 
     sources: Offsets
     targets: Offsets

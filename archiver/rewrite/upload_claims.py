@@ -27,7 +27,7 @@ class UploadClaims:
     @classmethod
     @contextmanager
     def of_run(cls, registry: Registry, topic: TopicRow, *, is_noted: bool = True) -> Iterator[UploadClaims]:
-        """Claims until the block ends; those of a killed run expire at the age of orphans.
+        """Claims until the block ends; claims of a killed run expire at the age of orphans.
 
         Use `is_noted=False` for a run without changes.
         """

@@ -17,7 +17,7 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The changes of a new version, and those that break queries.
+    """The changes of a new version, and which of them break queries.
 
     Without `breaking` no approval is needed. `is_new` is false without a new version.
     """

@@ -49,7 +49,7 @@ class BatchEncoder:
     """Encodes whole batches: measures all, then writes a few at a time.
 
     Neighbouring rows with equal `batch_start` are one batch. Raises `UnencodableBatch` with the base offset for invalid
-    batches and those above 2 GiB, and ValueError for other columns than `RECORDS`. `compression` is "original" (each
+    batches and batches above 2 GiB, and ValueError for other columns than `RECORDS`. `compression` is "original" (each
     batch's codec) or one codec for all.
     """
 

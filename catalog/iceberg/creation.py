@@ -56,7 +56,7 @@ class NewTable:
     def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
         """The updates that create the table, each default after its addition.
 
-        UUID and location are those of the catalog's proposal `staged`.
+        UUID and location come from the catalog's proposal `staged`.
         """
         unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
         return (

@@ -1,6 +1,6 @@
 """Decide which of the archiver's snapshots to expire (docs/table-upkeep.md).
 
-Never those of other engines, tags and branches, and of `history.expire.*`.
+Never snapshots of other engines, tags and branches, or kept by `history.expire.*`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SNAPSHOT_BYTES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRetention:
-    """Keep the newest `keep` snapshots and those younger than `seconds`.
+    """Keep the newest `keep` snapshots and snapshots younger than `seconds`.
 
     At most `most_bytes` of metadata, but at least `least` snapshots. A commit over 10,000 partitions takes 300 KB.
     """

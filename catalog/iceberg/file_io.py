@@ -1,4 +1,4 @@
-"""Clients of S3, Azure and Google where pyiceberg 0.12 falls short.
+"""Clients of S3, Azure and Google for what pyiceberg 0.12 lacks.
 
 Shared S3 clients, small objects in one request, `abfss://CONTAINER@ACCOUNT.HOST/PATH`, and retries below Google's 15
 minutes.

@@ -23,7 +23,7 @@ _NAMED: Final = 5
 def regrouped(
     rewrite: Rewrite, group: RewriteGroup, held: Iterable[StoredRange], *, is_done: bool
 ) -> tuple[StoredRange, ...]:
-    """The ranges that replace those of `held` in the group's old files.
+    """The ranges that replace the ranges of `held` in the group's old files.
 
     Raises RewriteRefused if records are unaccounted for, or removed from foreign files. With `is_done` nothing is
     refused. Empty if no range of `held` is in an old file.
@@ -214,7 +214,7 @@ class _Regrouping:
             yield _New(None, span)
 
     def _same_offsets(self, new: NewFile) -> list[RecordSpan]:
-        """The spans of a new file without any: those of the one old file.
+        """The spans of a new file without any: the spans of the single old file.
 
         Several ranges in it stay as they were.
         """

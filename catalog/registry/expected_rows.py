@@ -1,4 +1,4 @@
-"""The rows that a table must have, those missing at the last check, and accepted ones.
+"""The rows that a table must have, rows missing at the last check, and accepted losses.
 
 Columns of `files`; the check is in `metadata` under `checked`. Idempotent.
 """

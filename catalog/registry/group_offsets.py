@@ -91,7 +91,7 @@ def delete(
     *,
     claim: GroupClaim | None = None,
 ) -> int:
-    """Delete a group's offsets, or those of `places`; return their number.
+    """Delete a group's offsets, or only the offsets of `places`; return their number.
 
     Raises CoordinatorDeposed if `claim` doesn't hold.
     """
@@ -118,7 +118,7 @@ def _deleted(connection: Connection, cluster_id: str, group_id: str, places: Col
 
 
 def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """Groups with offsets by name, including those not yet taken by a cluster."""
+    """Groups with offsets by name, including groups not yet taken by a cluster."""
     found = connection.execute(
         "SELECT DISTINCT group_id FROM group_offsets WHERE cluster_id IN (%s, '') ORDER BY group_id", (cluster_id,)
     )

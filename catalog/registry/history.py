@@ -1,4 +1,4 @@
-"""A topic's schema versions and changes, and those in a journal (docs/schema-evolution.md).
+"""A topic's schema versions and changes, from the registry or a journal (docs/schema-evolution.md).
 
 The newest journaled version is in `metadata` under `journal`.
 """

@@ -44,7 +44,7 @@ def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int,
 
 
 def known(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The decided first offsets, else where logs began."""
+    """The decided first offsets, else the first offsets of the logs."""
     return _remember(connection, topic, {}, key="first_log_start") | _remember(connection, topic, {}, key="start")
 
 

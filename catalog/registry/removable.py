@@ -1,6 +1,6 @@
 """Input of retention and erasure: expected rows by offset, and removed files.
 
-Expected rows are the account's (docs/adr/0072); `files` only say where the archiver put them.
+Expected rows are the account's (docs/adr/0072); `files` only name the files that the archiver wrote.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from tests.fault.soak.scene import Ground
 from tests.support.servers.stack import Stack
 
 SEED, ACTS = 1, 12
-SCENARIOS = Path(__file__).with_name("test_other_engines.py")
 
 
 @pytest.fixture(scope="module")

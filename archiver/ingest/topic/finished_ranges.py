@@ -33,7 +33,7 @@ class FinishedRanges:
         self._ahead: list[TranslatedRange] = []
 
     def push(self, ranges: Iterable[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """Take a task's ranges; return those that continue the partition now, and late ones."""
+        """Take a task's ranges; return the ranges that continue the partition now, and late ones."""
         self._ahead = sorted((*self._ahead, *ranges), key=lambda one: one.start_offset)
         ready: list[TranslatedRange] = []
         while self._ahead and self._ahead[0].start_offset <= self.next:

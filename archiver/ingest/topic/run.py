@@ -273,7 +273,7 @@ class TopicRun:
     def finish(self) -> None:
         """End with ranges that wait after a gap.
 
-        If other processes filled the gap, those of the same log are staged; the rest is kept as rejected.
+        If other processes filled the gap, ranges of the same log are staged; the rest is kept as rejected.
         """
         waiting = {partition: each for partition, each in self._finished.items() if each.is_waiting}
         self._rejoin(*waiting)

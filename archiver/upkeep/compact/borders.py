@@ -24,7 +24,7 @@ class KeptSpan:
 class Borders:
     """Ranges of one Kafka partition.
 
-    Adjacent whole ranges are joined; refill needs the borders of those with deleted rows.
+    Adjacent whole ranges are joined; refill needs the borders of ranges with deleted rows.
     """
 
     def __init__(self, ranges: Iterable[KeptSpan]) -> None:

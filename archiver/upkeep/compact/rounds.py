@@ -72,7 +72,7 @@ class CompactRounds:
         self._spared = False
 
     def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
-        """Choose groups without those that failed.
+        """Choose groups; failed groups are left out.
 
         Unless it `settles` unrecorded commits, their files count as foreign.
         """

@@ -28,7 +28,7 @@ class EraseReport:
     more once nothing is unfinished.
 
     `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
-    columns, and theirs don't tell. `doubtful` are those of `finished` that left such records.
+    columns, and theirs don't tell. `doubtful` are the erasures in `finished` that left such records.
     """
 
     topic: str

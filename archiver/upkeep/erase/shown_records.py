@@ -12,7 +12,7 @@ from archiver.upkeep.erase.spans import Span
 
 
 def shown_records(archive: TopicArchive, spans: Iterable[Span]) -> Iterator[bytes]:
-    """The table's records of these spans as JSON lines, without those only in retired files.
+    """The table's records of these spans as JSON lines; records only in retired files are left out.
 
     Raises the errors of TopicArchive.
     """

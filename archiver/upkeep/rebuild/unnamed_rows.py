@@ -98,7 +98,7 @@ class UnnamedRows:
     def _open_spans(
         self, partition: int, spans: Sequence[tuple[int, int]], end: int, unnamed: Iterable[TableFile]
     ) -> list[tuple[int, int]]:
-        """The archived offsets without a range. Before the first known range only those from the first row on."""
+        """The archived offsets without a range. Before the first known range, they begin at the first row."""
         first = min((start for start, _ in spans), default=end)
         retired = self.table.first_offsets.get(partition, 0)
         rows = self._first_row(partition, retired, first, unnamed)

@@ -1,4 +1,4 @@
-"""Which rows a removal removes: those below a first offset, at given offsets, or matching a condition."""
+"""Which rows a removal removes: rows below a first offset, at given offsets, or matching a condition."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Condition: TypeAlias = Below | AtOffsets | Matching
 
 @dataclass(frozen=True, slots=True)
 class RowVerdict:
-    """The rows to remove, and those that can't be judged (None if all can)."""
+    """The rows to remove, and the rows that can't be judged (None if all can)."""
 
     going: Mask
     unjudged: Mask | None = None

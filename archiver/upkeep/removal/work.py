@@ -60,7 +60,7 @@ class RemovalWork(TableWork):
         *,
         dry_run: bool = False,
     ) -> Iterator[tuple[Component, TaskOutcome[RemovalResult]]]:
-        """Search components, and rewrite those with matching rows unless `dry_run`. Commits nothing."""
+        """Search components, and rewrite components with matching rows unless `dry_run`. Commits nothing."""
         if not components:
             return
         places = {} if dry_run else places_of(table, [file for each in components for file in each.files])

@@ -52,7 +52,7 @@ class ReprocessTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessedFile:
-    """The poor rows of a file, and those no longer poor. `rewritten` is None if nothing was written."""
+    """The poor rows of a file, and the rows no longer poor. `rewritten` is None if nothing was written."""
 
     path: str
     rows: int

@@ -38,7 +38,7 @@ _PLACE: Final = "@.*"
 class PoorColumns:
     """Columns that show poor rows, by part.
 
-    `unknown` omits those that the current mapping fills on purpose.
+    `unknown` omits columns that the current mapping fills on purpose.
     """
 
     errors: dict[str, int]

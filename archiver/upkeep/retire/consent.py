@@ -106,7 +106,7 @@ class RetirementConsent:
         by: str,
         now: float,
     ) -> Self:
-        """The consent to the limits of a topic's section, or to those of the command."""
+        """The consent to the limits of a topic's section, or of the command."""
         seconds = settings.retention
         if named is not None:
             seconds = None if named.time_ms is None else now - named.time_ms / 1_000

@@ -1,4 +1,4 @@
-"""Compare proven records with those on the brokers, by range: digests first, then records."""
+"""Compare proven records with the brokers' records, by range: digests first, then records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ranges of a topic to verify: all, those with given offsets or times, or a sample."""
+"""The ranges of a topic to verify: all, ranges of given offsets or times, or a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find a table without its catalog: the newest metadata file where the journal locates it.
+"""Find a table without its catalog: the newest metadata file in the folder that the journal names.
 
 It may be of a commit that never landed, so the report names it.
 """

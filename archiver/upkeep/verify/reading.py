@@ -1,4 +1,4 @@
-"""Have the files of a table read, in tasks of similar size, without those proven by an earlier run."""
+"""Have the files of a table read, in tasks of similar size; files proven by an earlier run are left out."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class FileReading:
 
 
 class CutIndex:
-    """The cuts of chosen ranges, and those of which a file may have records."""
+    """The cuts of chosen ranges, and the cuts of which a file may have records."""
 
     def __init__(self, cuts: Sequence[TallyCut], owners: Mapping[str, Sequence[TallyCut]]) -> None:
         """`owners` are the cuts of ranges that name a file, by file name."""

@@ -30,7 +30,7 @@ _SUM_BYTES: Final = 16
 
 @dataclass(slots=True)
 class VerifyState:
-    """The results of one table, by file and cuts. `open` loads those of an earlier run."""
+    """The results of one table, by file and cuts. `open` loads the results of an earlier run."""
 
     path: Path
     _known: dict[str, tuple[int, VerifiedFile]] = field(default_factory=dict)

@@ -22,7 +22,7 @@ def block(records: list[tuple[int, int, int]]) -> BlockMatches:
     columns = np.array(records, np.int64).reshape(-1, 3).T
     nothing: Any = SimpleNamespace()
     partitions, offsets, times = columns
-    return BlockMatches(nothing, nothing, nothing, partitions, offsets, times, np.arange(len(records)))
+    return BlockMatches(nothing, partitions, offsets, times, np.arange(len(records)))
 
 
 def addresses(matches: OrderedMatches) -> list[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -171,26 +172,31 @@ def test_several_topics_are_one_order(many: Lake) -> None:
     assert searching.PARALLEL > 1
 
 
+def with_kafka(table: pa.Table, name: str, change: Callable[[Any], Any]) -> pa.Table:
+    """Change the values of a column below `kafka`."""
+    kafka = table.column("kafka").combine_chunks()
+    values = pa.array(map(change, kafka.field(name).to_pylist()), kafka.field(name).type)
+    columns = [values if field.name == name else kafka.field(field.name) for field in kafka.type]
+    column = pa.StructArray.from_arrays(columns, fields=[field.with_nullable(nullable=True) for field in kafka.type])
+    at = table.schema.get_field_index("kafka")
+    return table.set_column(at, table.schema.field(at).with_type(column.type), column)
+
+
 def test_rows_outside_of_the_archive_are_no_records(many: Lake, archive: Any) -> None:
     """Other engines can insert such rows."""
 
-    def without(table: pa.Table) -> list[pa.Table]:
-        kafka = table.column("kafka").combine_chunks()
-        numbers = kafka.field("offset").to_pylist()
-        fields = [
-            pa.array([{7: None, 8: 10**6}.get(number, number) for number in numbers], pa.int64())
-            if field.name == "offset"
-            else kafka.field(field.name)
-            for field in kafka.type
-        ]
-        column = pa.StructArray.from_arrays(fields, fields=[field.with_nullable(nullable=True) for field in kafka.type])
-        at = table.schema.get_field_index("kafka")
-        return [table.set_column(at, table.schema.field(at).with_type(column.type), column)]
-
-    many.rewrite(without)
+    many.rewrite(lambda table: [with_kafka(table, "offset", lambda offset: {7: None, 8: 10**6}.get(offset, offset))])
     options: dict[str, Any] = {
         "where": "offset < 10 or offset = 1000000",
         "registry": lambda *_: KnownMapping(archive.rows),
     }
     assert offsets(search(many, oldest_first=True, **options)) == [0, 1, 2, 3, 4, 5, 6, 9]
     assert search(many, **options).count() == 8
+
+
+def test_times_between_milliseconds_before_1970_are_found(many: Lake, archive: Any) -> None:
+    """Other engines can write microseconds. A record has the millisecond that is nearer to 1970."""
+    moment = datetime(1969, 12, 31, 23, 59, 59, 999001, tzinfo=UTC)
+    many.rewrite(lambda table: [with_kafka(table, "event_timestamp", lambda _: moment)])
+    mapping = KnownMapping(archive.rows)
+    assert search(many, where="time = 0", registry=lambda *_: mapping).count() == FILES * 50

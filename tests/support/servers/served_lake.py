@@ -311,6 +311,27 @@ def request(api_key: int, version: int, **values: Any) -> Any:
     return _blank(load_request_schema(api_key, version), values)
 
 
+def waiting_fetch(most_bytes: int = 1 << 20) -> Any:
+    """A Fetch of the tenth record of `orders`, which waits for it for a minute."""
+    return request(
+        1,
+        11,
+        replica_id=-1,
+        topic="orders",
+        partition=0,
+        fetch_offset=10,
+        max_wait=timedelta(seconds=60),
+        min_bytes=1,
+        max_bytes=most_bytes,
+        partition_max_bytes=most_bytes,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        current_leader_epoch=-1,
+        forgotten_topics_data=(),
+    )
+
+
 def _blank(kind: Any, values: dict[str, Any]) -> Any:
     return kind(**{each.name: _field(each, values) for each in fields(kind)})
 

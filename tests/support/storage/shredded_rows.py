@@ -73,10 +73,6 @@ class Column:
     definition: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
 
-    @property
-    def row_starts(self) -> list[int]:
-        return [at for at, level in enumerate(self.repetition) if level == 0] + [len(self.values)]
-
     def part(self, start: int, end: int) -> Column:
         levels = self.repetition[start:end], self.definition[start:end]
         return Column(self.type, self.max_repetition, self.max_definition, *levels, self.values[start:end])

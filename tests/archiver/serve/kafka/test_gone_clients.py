@@ -23,30 +23,10 @@ from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.connection import Connection
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
-from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, served
+from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, served, waiting_fetch
 
 UNREAD_BYTES = 96 << 10
 """More than the server reads ahead, and less than the system keeps beside that."""
-
-
-def waiting_fetch() -> Any:
-    return request(
-        1,
-        11,
-        replica_id=-1,
-        topic="orders",
-        partition=0,
-        fetch_offset=10,
-        max_wait=timedelta(seconds=60),
-        min_bytes=1,
-        max_bytes=1 << 20,
-        partition_max_bytes=1 << 20,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        current_leader_epoch=-1,
-        forgotten_topics_data=(),
-    )
 
 
 def joining() -> Any:

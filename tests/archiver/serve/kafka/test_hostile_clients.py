@@ -24,7 +24,7 @@ from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.guarded_door import GuardedDoor, come_in
 from tests.support.servers.hostile import attacked, memory_within
-from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request
+from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, waiting_fetch
 
 pytestmark = pytest.mark.timed
 
@@ -272,22 +272,7 @@ def test_many_attackers_leave_turns_to_other_clients(tmp_path: Path, name: str, 
 
 
 def test_waiting_fetches_keep_each_partition_once(tmp_path: Path) -> None:
-    asked = request(
-        1,
-        11,
-        replica_id=-1,
-        topic="orders",
-        partition=0,
-        fetch_offset=10,
-        max_wait=timedelta(seconds=60),
-        min_bytes=1,
-        max_bytes=1,
-        partition_max_bytes=1,
-        session_id=0,
-        session_epoch=-1,
-        current_leader_epoch=-1,
-        forgotten_topics_data=(),
-    )
+    asked = waiting_fetch(1)
     (topic,) = asked.topics
     long = replace(asked, topics=(replace(topic, partitions=topic.partitions * 30_000),))
     frame = framed(long, 1)

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
-from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, framed, request
+from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, framed, request, waiting_fetch
 
 PARTITIONS = 40
 
@@ -50,27 +49,9 @@ def many(message: Any) -> Any:
     return replace(message, topics=(replace(topic, partitions=partitions),))
 
 
-def waiting_fetch() -> Any:
+def waiting_fetches() -> Any:
     """Fetch from the end of each partition: only the first one has records."""
-    fetch = many(
-        request(
-            1,
-            11,
-            replica_id=-1,
-            topic="orders",
-            partition=0,
-            fetch_offset=10,
-            max_wait=timedelta(seconds=60),
-            min_bytes=1,
-            max_bytes=1 << 20,
-            partition_max_bytes=1 << 20,
-            isolation_level=0,
-            session_id=0,
-            session_epoch=-1,
-            current_leader_epoch=-1,
-            forgotten_topics_data=(),
-        )
-    )
+    fetch = many(waiting_fetch())
     (topic,) = fetch.topics
     partitions = tuple(replace(each, fetch_offset=10 if each.partition == 0 else 0) for each in topic.partitions)
     return replace(fetch, topics=(replace(topic, partitions=partitions),))
@@ -112,7 +93,7 @@ def test_a_fetch_that_waits_for_records_holds_up_no_long_answer(tmp_path: Path) 
     with ServedLake(lake(tmp_path), begins=begins) as endpoint, Wire(endpoint.port) as first:
         make_slow(endpoint)
         begun = long_work_begins(endpoint)
-        first.send(framed(waiting_fetch(), 1))
+        first.send(framed(waiting_fetches(), 1))
         until(lambda: bool(begun))
         with Wire(endpoint.port) as second:
             answer = second.ask(earliest())
