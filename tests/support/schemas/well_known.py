@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from google.protobuf.descriptor import Descriptor
 
 from schema_mapping.protobuf.message_mapping import MessageMapping
@@ -37,3 +39,14 @@ def decoded(mapping: MessageMapping, *values: Any) -> list[dict[str, Any]]:
     assert mapping.encode(rows).equals(data)
     pylist: list[dict[str, Any]] = rows.to_pylist()
     return pylist
+
+
+def through_parquet(mapping: MessageMapping, data: pa.Array, folder: Path) -> pa.StructArray:
+    """Return the rows of values as read from a file. Assert that none is kept raw, and that the bytes come back."""
+    rows = mapping.decode(data)
+    assert rows.field("__raw__").null_count == len(rows)
+    pq.write_table(pa.table({"val": rows}), folder / "rows.parquet")
+    back = pq.read_table(folder / "rows.parquet")["val"].combine_chunks()
+    assert mapping.encode(back).equals(data)
+    assert mapping.encode(back.slice(7, 9)).equals(data.slice(7, 9))
+    return back
