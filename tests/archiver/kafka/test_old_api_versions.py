@@ -68,4 +68,4 @@ def test_a_broker_that_restarts_gets_the_newest_version_again(cluster: FakeClust
             versions.append(request.API_VERSION) or cluster.api_versions()  # type: ignore[func-returns-value]
         )
         assert client.cluster_id() == "fake"
-    assert versions[0] == 4
+    assert 4 in versions, "a late request of the first client may be answered first"
