@@ -38,9 +38,9 @@ class Course:
     tickets: int = 0
 
     def take(self, replies: Any) -> None:
-        for each in replies:
-            assert each.ticket not in self.answers, "answered twice"
-            self.answers[each.ticket] = each
+        for reply in replies:
+            assert reply.ticket not in self.answers, "answered twice"
+            self.answers[reply.ticket] = reply
 
     def join(self, member_id: str = "", **changes: Any) -> int:
         self.tickets += 1
@@ -48,25 +48,25 @@ class Course:
         return self.tickets
 
     def named(self, **changes: Any) -> tuple[str, int]:
-        """Join as clients do since version 4: ask for an id first."""
-        told = self.answers[self.join(**changes)]
-        assert told.error == ErrorCode.member_id_required
-        return told.member_id, self.join(told.member_id, **changes)
+        """Join as clients do since version 4: request an id first."""
+        refusal = self.answers[self.join(**changes)]
+        assert refusal.error == ErrorCode.member_id_required
+        return refusal.member_id, self.join(refusal.member_id, **changes)
 
     def sync(self, joined: Joined, **changes: Any) -> int:
         self.tickets += 1
         assignments = {member: member.encode() for member, _, _ in joined.members}
-        asked = Syncing(
+        syncing = Syncing(
             member_id=joined.member_id,
             instance_id=changes.get("instance_id"),
             generation=joined.generation,
             assignments=assignments,
         )
-        self.take(self.group.sync(self.now, self.tickets, asked))
+        self.take(self.group.sync(self.now, self.tickets, syncing))
         return self.tickets
 
     def wait(self, seconds: float) -> None:
-        """Let time pass; the group is called whenever it wants to be."""
+        """Let time pass, and call the group at each of its deadlines."""
         until = self.now + seconds
         while self.group.deadline() <= until:
             self.now = max(self.now, self.group.deadline())
@@ -74,12 +74,11 @@ class Course:
         self.now = until
 
     def stable(self, count: int) -> list[Joined]:
-        """A settled group of so many members."""
         tickets = [self.named()[1] for _ in range(count)]
         self.wait(DELAY)
-        joined = [self.answers[each] for each in tickets]
-        assert {each.error for each in joined} == {OK}
-        for each in sorted(joined, key=lambda one: bool(one.members)):
-            self.sync(each)
+        joined = [self.answers[ticket] for ticket in tickets]
+        assert {answer.error for answer in joined} == {OK}
+        for answer in sorted(joined, key=lambda answer: bool(answer.members)):
+            self.sync(answer)
         assert self.group.state is GroupState.STABLE
         return joined
