@@ -13,7 +13,7 @@ TURNS: Final = 50
 
 def eventually(
     holds: Callable[[], Result],
-    what: str | Callable[[], str] = "a condition to hold",
+    what: str | Callable[[], str] = "a condition holds",
     *,
     seconds: float = 45.0,
     every: float = 0.02,
@@ -32,7 +32,7 @@ def eventually(
         except despite as failed:
             error = failed
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:.0f} s for {what() if callable(what) else what}") from error
+            raise TimeoutError(f"not within {seconds:.0f} s: {what() if callable(what) else what}") from error
         time.sleep(every)
 
 
@@ -44,12 +44,12 @@ def comes_true(holds: Callable[[], object], seconds: float, *, every: float = 0.
     return True
 
 
-async def until(holds: Callable[[], object], what: str = "a condition to hold", *, seconds: float = 30.0) -> None:
+async def until(holds: Callable[[], object], what: str = "a condition holds", *, seconds: float = 30.0) -> None:
     """Wait on a running loop. Raises TimeoutError with `what` after these seconds."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:.0f} s for {what}")
+            raise TimeoutError(f"not within {seconds:.0f} s: {what}")
         await asyncio.sleep(0.002)
 
 
