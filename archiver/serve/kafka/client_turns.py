@@ -182,6 +182,7 @@ class _Measured(Awaitable[_Value]):
 
     def __await__(self) -> Generator[Any, Any, _Value]:
         error: BaseException | None = None
+        waits_for: Any = None
         try:
             while True:
                 self._turns.resumed()
@@ -198,4 +199,6 @@ class _Measured(Awaitable[_Value]):
                 except BaseException as raised:  # noqa: BLE001 - the coroutine decides about it
                     error = raised
         finally:
-            error = None  # else this frame and the error keep each other, and the request, until the next collection
+            # Else this frame keeps the error, which keeps this frame and the request until the next collection.
+            # What was waited for keeps it, too: a gathering future has the error of what it gathered.
+            waits_for = error = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -60,6 +62,37 @@ def test_work_on_a_group_counts_for_its_client() -> None:
         assert loop_time.payer("a").level < 5.0 - 0.29
 
     asyncio.run(play())
+
+
+def test_cancelled_work_leaves_no_cycles() -> None:
+    class Kept:
+        """What the request keeps."""
+
+    async def gather(_: Kept) -> None:
+        await asyncio.gather(*(asyncio.Event().wait() for _ in range(2)))
+
+    async def work(kept: Kept) -> None:
+        await ClientTurns(LoopTime(clock=lambda: 0.0), "a").run(gather(kept))
+
+    async def play() -> bool:
+        kept = Kept()
+        reference = weakref.ref(kept)
+        task = asyncio.create_task(work(kept))
+        del kept
+        await settle(1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        del task
+        await settle(2)
+        return reference() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(play())
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(("partitions", "is_threaded"), [(1, False), (400, False), (1000, True)])
