@@ -5,7 +5,8 @@ Never reads a replaced table under the same name, nor a table that was set back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import logging
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,24 +42,30 @@ from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired, Repl
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
+from catalog.errors import RegistryError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+from catalog.value_terms import Lookup
 from schema_mapping.columns.ledger import LedgerState
 
 if TYPE_CHECKING:
     from archiver.storage.journal import TableJournal
 
 
+_LOG = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class RegistrySources:
     """What the registry knows of a table, by the ids of cluster and table.
 
-    `mappings` reads mappings of rows, `ledger` the columns of all schema versions.
+    `mappings` reads mappings of rows, `ledger` the columns of all schema versions. `values` is as in `absent_values`.
     """
 
     mappings: Callable[[str, UUID], MappingSource] | None = None
     ledger: Callable[[str, UUID], LedgerState] | None = None
+    values: Callable[[str, UUID, Sequence[str], Sequence[Lookup]], Mapping[str, Sequence[bool]]] | None = None
 
 
 class TopicArchive:
@@ -96,6 +103,7 @@ class TopicArchive:
         fallback = sources.mappings(self.cluster_id, self.table_uuid) if sources.mappings else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._ledger = sources.ledger
+        self._values = sources.values
         self._schema = table.schema()
         ids = frozenset[int]() if bounded is None else bounded(self)
         cache = None if spill is None else PlanCache.below(spill)
@@ -107,6 +115,19 @@ class TopicArchive:
         if self._ledger is None:
             raise ReplayError("conditions on columns need the registry: open the archive with one", topic=self.topic)
         return self._ledger(self.cluster_id, self.table_uuid)
+
+    def absent_values(self, paths: Sequence[str], lookups: Sequence[Lookup]) -> Mapping[str, Sequence[bool]]:
+        """Return for files, by path, for each lookup, whether no row has the value.
+
+        Leaves out files that the registry has no values of: all of them if it can't be reached.
+        """
+        if self._values is None:
+            return {}
+        try:
+            return self._values(self.cluster_id, self.table_uuid, paths, lookups)
+        except RegistryError as error:
+            _LOG.info("%s: the registry's values of files can't be used: %s", self.topic, error)
+            return {}
 
     @property
     def schema(self) -> Schema:
@@ -267,12 +288,21 @@ def open_archive(
                 )
             return reader.ledger.load(row)
 
+    def values(
+        cluster_id: str, table_uuid: UUID, paths: Sequence[str], lookups: Sequence[Lookup]
+    ) -> Mapping[str, Sequence[bool]]:
+        from catalog.registry import RegistryReader
+
+        with RegistryReader(config.registry.dsn, connections=1) as reader:
+            row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+            return {} if row is None else reader.values.absent(row, paths, lookups)
+
     coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
     return TopicArchive(
         topic,
         source,
-        registry=RegistrySources(registry, ledger),
+        registry=RegistrySources(registry, ledger, values),
         coercion=coercion,
         spill=spool,
         bounded=bounded,

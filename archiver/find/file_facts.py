@@ -16,9 +16,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, FixedType, IntegerType, LongType, StringType
 
 from archiver.archive import file_columns
-from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME
+from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME, BY_VALUES
+from archiver.find.value_facts import Absent, ValueFacts, needs_of
 from archiver.records.column_answers import has_column
-from archiver.records.possible import Leaf, may_hold
+from archiver.records.possible import Leaf, leaves_of, may_hold
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, NullTest, NumberIs
@@ -27,6 +28,7 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 
 Numbers = npt.NDArray[np.int64]
 _FAR: Final = sys.maxsize
+_BY_BOUNDS: Final = ("partition", "offset", "time", "key", "column")
 _TEXTS: Final = (StringType, BinaryType, FixedType)
 
 
@@ -59,9 +61,12 @@ class FileFacts:
         return frozenset(identifier for identifier in ids if _is_scalar(self.schema, identifier))
 
     def possible(
-        self, where: Where, files: pa.Table, first_offsets: Mapping[int, int]
+        self, where: Where, files: pa.Table, first_offsets: Mapping[int, int], absent: Absent
     ) -> tuple[npt.NDArray[np.int64], Counter[str]]:
-        """Return the files that may hold matching records, by position, and how many each reason rules out."""
+        """Return the files that may hold matching records, by position, and how many each reason rules out.
+
+        `absent` is called at most once, with the files that nothing else rules out.
+        """
         left = np.arange(files.num_rows)
         ruled_out: Counter[str] = Counter()
         judges: Iterable[tuple[str, Callable[[pa.Table], Mask]]] = (
@@ -69,7 +74,8 @@ class FileFacts:
             (BY_POSITION, lambda rows: self._may(where, rows, ("partition", "offset"))),
             (BY_TIME, lambda rows: self._may(where, rows, ("partition", "offset", "time"))),
             (BY_KEY, lambda rows: self._may(where, rows, ("partition", "offset", "time", "key"))),
-            (BY_COLUMN, lambda rows: self._may(where, rows, ("partition", "offset", "time", "key", "column"))),
+            (BY_COLUMN, lambda rows: self._may(where, rows, _BY_BOUNDS)),
+            (BY_VALUES, lambda rows: self._may_by_values(where, rows, absent)),
         )
         for reason, judge in judges:
             if len(left):
@@ -80,6 +86,18 @@ class FileFacts:
 
     def _may(self, where: Where, files: pa.Table, by: tuple[str, ...]) -> Mask:
         return may_hold(where.condition, lambda leaf: self._judge(leaf, files, by))
+
+    def _may_by_values(self, where: Where, files: pa.Table, absent: Absent) -> Mask:
+        needs = {leaf: needs_of(leaf, self.key_id, self.columns) for leaf in leaves_of(where.condition)}
+        facts = ValueFacts.of([*needs.values()], files[file_columns.PATH].to_pylist(), absent)
+
+        def judge(leaf: Leaf) -> Mask:
+            possible = facts.possible(needs[leaf])
+            if isinstance(leaf, ColumnIs):
+                possible |= ~self._speaks(self.columns[leaf], files)
+            return self._judge(leaf, files, _BY_BOUNDS) & possible
+
+        return may_hold(where.condition, judge)
 
     def _judge(self, leaf: Leaf, files: pa.Table, by: tuple[str, ...]) -> Mask:
         match leaf:
@@ -101,17 +119,24 @@ class FileFacts:
 
     def _column_may_be(self, column: TableColumn, files: pa.Table) -> Mask:
         """Return the files in which a row may have the value, in this column or in another one."""
-        every = np.ones(files.num_rows, np.bool_)
-        hidden = (*filter(None, [column.errors]), *column.former)
-        is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)
-        if not is_told or not self.bounded.issuperset((column.field_id, *hidden)):
-            return every
-        speaks, rows = every, _numbers(files[file_columns.ROWS], 0)
-        for identifier in hidden:
-            speaks = speaks & (_numbers(files[file_columns.nulls_of(identifier)], -1) == rows)
+        speaks = self._speaks(column, files)
+        if not speaks.any():
+            return ~speaks
+        rows = _numbers(files[file_columns.ROWS], 0)
         is_null = _numbers(files[file_columns.nulls_of(column.field_id)], -1) == rows
         possible: Mask = np.logical_not(speaks & (is_null | self._is_outside(column, files)))
         return possible
+
+    def _speaks(self, column: TableColumn, files: pa.Table) -> Mask:
+        """Return the files in which no row has the field's value in any other place than the column."""
+        hidden = (*filter(None, [column.errors]), *column.former)
+        is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)
+        if not is_told or not self.bounded.issuperset((column.field_id, *hidden)):
+            return np.zeros(files.num_rows, np.bool_)
+        speaks, rows = np.ones(files.num_rows, np.bool_), _numbers(files[file_columns.ROWS], 0)
+        for identifier in hidden:
+            speaks = speaks & (_numbers(files[file_columns.nulls_of(identifier)], -1) == rows)
+        return speaks
 
     def _is_outside(self, column: TableColumn, files: pa.Table) -> Mask:
         kind = self.schema.find_type(column.field_id)

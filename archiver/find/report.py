@@ -15,9 +15,10 @@ BY_KEY: Final = "bounds of keys"
 BY_COLUMN: Final = "bounds of columns"
 BY_RETIREMENT: Final = "retired records"
 BY_STATISTICS: Final = "statistics"
+BY_VALUES: Final = "sets of values"
 BY_FILTER: Final = "bloom filters"
 
-REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_FILTER)
+REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_VALUES, BY_FILTER)
 """In the order in which they are tried."""
 
 

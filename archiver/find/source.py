@@ -93,7 +93,9 @@ class FindSource:
     def files(self, report: FindReport) -> FileQueue:
         """Return the files that may hold matching records, best times first."""
         files = self.snapshot.files
-        left, ruled_out = self.facts.possible(self.query.where, files.columns, self.snapshot.first_offsets)
+        left, ruled_out = self.facts.possible(
+            self.query.where, files.columns, self.snapshot.first_offsets, self.archive.absent_values
+        )
         report.add(files=len(files))
         report.rule_out(files=ruled_out)
         if self.query.oldest_first:

@@ -14,11 +14,13 @@ from archiver.archive.assemble import Mappings
 from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN
 from archiver.records.column_answers import is_absent, speaks_for_all
 from archiver.records.possible import Leaf, may_be, may_hold, may_match
+from archiver.records.set_facts import may_hold_by_sets
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, NullTest, NumberIs
 from archiver.storage.row_columns import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
 from archiver.storage.segment import Block, SegmentReader
+from archiver.storage.value_sets import is_listed_value
 from schema_mapping import names
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
@@ -46,9 +48,13 @@ class BlockFacts:
         """Whether the condition may hold for a row, by statistics."""
         return self._may(where, self._by_bounds)
 
+    def by_sets(self, where: Where) -> bool:
+        """Whether the condition may hold for a row, by statistics and sets of values. Raises subclasses of StorageError."""
+        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf))
+
     def by_filters(self, where: Where) -> bool:
-        """Whether the condition may hold for a row, by statistics and filters. Raises subclasses of StorageError."""
-        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_filter(leaf))
+        """Whether the condition may hold for a row, by all facts. Raises subclasses of StorageError."""
+        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf) and self._by_filter(leaf))
 
     def _may(self, where: Where, judge: Callable[[Leaf], bool]) -> bool:
         def mask(leaf: Leaf) -> Mask:
@@ -78,6 +84,15 @@ class BlockFacts:
         if isinstance(low, bytes) and isinstance(high, bytes):
             return may_match(leaf, low, high)
         return count != 0
+
+    def _by_set(self, leaf: Leaf) -> bool:
+        sets = self.reader.value_sets
+        if not isinstance(leaf, ColumnIs):
+            return may_hold_by_sets(leaf, sets, self.key_id)
+        column = self.columns[leaf]
+        if not is_listed_value(column.value) or sets.may_have(column.field_id, column.value):
+            return True
+        return not self._speaks(column)
 
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.value_sets import ValueSets
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
@@ -212,8 +213,15 @@ class SegmentReader(Protocol):
         None if the file doesn't say it, or the column is of another type.
         """
 
+    @property
+    def value_sets(self) -> ValueSets:
+        """All values of some columns in the file. Empty if the file has no sets, or damaged ones.
+
+        Raises subclasses of StorageError.
+        """
+
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
-        """Whether the column may have this value in the block, by a filter. None if there is no filter for it.
+        """Whether the column may have this value in the block, by a filter. None without a filter, or a damaged one.
 
         Raises subclasses of StorageError.
         """

@@ -52,6 +52,7 @@ cdef enum:
     PIECE_BYTES = 1 << 18
     DICTIONARY_BYTES = 1 << 20
     FLUSH_BYTES = 1 << 20
+    LONGEST_LISTED = 256        # bytes of a text; columns with longer ones aren't listed
 
 
 cdef class Rows:
@@ -122,6 +123,7 @@ cdef class Chunk:
     cdef readonly bytes column_index    # None if there is none
     cdef readonly bytes offset_index
     cdef readonly bytes bloom_filter    # None if there is none
+    cdef readonly tuple distinct        # all values but nulls, once each; None if they aren't known
     cdef bytes _before, _sizes
 
     def metadata(self, filter_offset, filter_size):
@@ -190,8 +192,8 @@ cdef class ChunkWriter:
         release(&self._filter)
         release(&self._spare)
 
-    def write(self, Column column, Rows rows):
-        """Write all values of a column.
+    def write(self, Column column, Rows rows, int64_t most_distinct=-1):
+        """Write all values of a column. The chunk lists its distinct values if it has at most `most_distinct`.
 
         OSError if the sink refuses them, OverflowError where a page comes to 2 GiB, NullNotAllowed for a null that
         the column's fields don't allow. Nothing can be written after an error.
@@ -199,6 +201,8 @@ cdef class ChunkWriter:
         cdef ArrowArray* batch
         cdef Py_ssize_t index
         cdef int64_t row, taken
+        cdef tuple distinct = None
+        cdef Chunk chunk
         self._begin(column)
         for index in range(len(rows._capsules)):
             batch = rows.batch(index)
@@ -214,9 +218,12 @@ cdef class ChunkWriter:
         if self._page.rows:
             self._end_page()
         if self._by_dictionary:
+            distinct = self._distinct(most_distinct)
             self._put_dictionary()
         self._flush()
-        return self._described()
+        chunk = self._described()
+        chunk.distinct = distinct
+        return chunk
 
     cdef int _begin(self, Column column) except -1:
         self._column, self._path, self._form = column, &column.path, &column.form
@@ -388,6 +395,25 @@ cdef class ChunkWriter:
         self._by_dictionary = False
         start_page(&self._page, PLAIN)
         return self._flush()
+
+    cdef tuple _distinct(self, int64_t most):
+        """The values of the dictionary: numbers, or bytes. None if there are too many, or for other types."""
+        cdef const Text* texts = <const Text*>self._dictionary.texts.data
+        cdef const int64_t* words = <const int64_t*>self._dictionary.words.data
+        cdef int64_t index
+        if self._dictionary.count > most:
+            return None
+        if self._form.memory == AS_WORDS and self._form.order == BY_NUMBER:
+            return tuple([words[index] for index in range(self._dictionary.count)])
+        if self._form.memory <= AS_WORDS or self._form.memory == AS_DECIMALS:
+            return None
+        for index in range(self._dictionary.count):
+            if texts[index].size > LONGEST_LISTED:
+                return None
+        return tuple([
+            PyBytes_FromStringAndSize(<const char*>texts[index].at, texts[index].size)
+            for index in range(self._dictionary.count)
+        ])
 
     cdef object _compressed(self, Sizes* sizes):
         """The bytes in `_plain` as they are stored."""
