@@ -106,8 +106,8 @@ class DataFileInfo:
     `partition_value` counts hours, days or months since 1970, for `partitioned_by`, such as `day(13)` (None for old
     files). With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in
     `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for
-    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset). `values` are those of some
-    columns. The last three aren't in the JSON.
+    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset). `values` has some
+    columns' values. The last three aren't in the JSON.
     """
 
     path: str

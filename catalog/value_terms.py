@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, Self
@@ -19,15 +20,18 @@ class ValueTerms:
     terms: tuple[int, ...] = ()
 
     @classmethod
-    def of_sets(cls, sets: Mapping[int, Set[int | bytes]]) -> Self:
+    def of_sets(cls, sets: Mapping[int, AbstractSet[int | bytes]]) -> Self:
         """Choose the columns with the fewest values. Columns without a value come last: null counts say it, too."""
         columns: list[int] = []
         terms: list[int] = []
         left = MOST_BYTES
-        for identifier in sorted(sets, key=lambda identifier: (not sets[identifier], len(sets[identifier]), identifier)):
-            left -= 4 + 8 * len(sets[identifier])
-            if left < 0:
-                break
+        for identifier in sorted(
+            sets, key=lambda identifier: (not sets[identifier], len(sets[identifier]), identifier)
+        ):
+            size = 4 + 8 * len(sets[identifier])
+            if size > left:
+                continue
+            left -= size
             columns.append(identifier)
             terms += (term_of(identifier, value) for value in sets[identifier])
         return cls(columns=tuple(sorted(columns)), terms=tuple(sorted(set(terms))))

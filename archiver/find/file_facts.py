@@ -92,7 +92,7 @@ class FileFacts:
         facts = ValueFacts.of([*needs.values()], files[file_columns.PATH].to_pylist(), absent)
 
         def judge(leaf: Leaf) -> Mask:
-            possible = facts.possible(needs[leaf])
+            possible = facts.possible(needs.get(leaf, ()))  # negated numbers are judged by their opposites
             if isinstance(leaf, ColumnIs):
                 possible |= ~self._speaks(self.columns[leaf], files)
             return self._judge(leaf, files, _BY_BOUNDS) & possible

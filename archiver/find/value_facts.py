@@ -47,9 +47,7 @@ class ValueFacts:
         return possible
 
 
-def needs_of(
-    leaf: Leaf, key_id: int | None, columns: Mapping[ColumnIs, TableColumn]
-) -> tuple[tuple[Lookup, ...], ...]:
+def needs_of(leaf: Leaf, key_id: int | None, columns: Mapping[ColumnIs, TableColumn]) -> tuple[tuple[Lookup, ...], ...]:
     """Return what a row needs, to meet a condition: one value of each of these. Empty if any value may do."""
     match leaf:
         case BytesAre("key", "=", value) if key_id is not None:

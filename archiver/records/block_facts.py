@@ -49,7 +49,7 @@ class BlockFacts:
         return self._may(where, self._by_bounds)
 
     def by_sets(self, where: Where) -> bool:
-        """Whether the condition may hold for a row, by statistics and sets of values. Raises subclasses of StorageError."""
+        """Whether the condition may hold for a row, by statistics and sets. Raises subclasses of StorageError."""
         return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf))
 
     def by_filters(self, where: Where) -> bool:

@@ -5,7 +5,8 @@ Sets only rule out: a column without a set may have any value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeGuard
@@ -16,7 +17,7 @@ FEWEST: Final = 32
 ROWS_OF_VALUE: Final = 16
 """A set has at most one value for this many rows, but `FEWEST` in any case."""
 
-Values: TypeAlias = Set[int] | Set[bytes]
+Values: TypeAlias = AbstractSet[int] | AbstractSet[bytes]
 
 
 @dataclass(frozen=True, slots=True)

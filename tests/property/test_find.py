@@ -20,7 +20,7 @@ from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
-from archiver.storage.parquet import writer
+from archiver.storage.parquet import index_blob, writer
 from schema_mapping import Assignment, LedgerState, RowMapping, assign
 from tests.archiver.conftest import Archive, Row
 from tests.support.archive.lake import Lake, schema_of
@@ -285,6 +285,8 @@ def rows(made: Assignment, records: list[SentRecord]) -> pa.RecordBatch:
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "GROUP_ROWS", 3)
+    monkeypatch.setattr(index_blob, "FEWEST", 1)  # small files have sets, too
+    monkeypatch.setattr(index_blob, "SHARE", 1)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -299,6 +301,8 @@ def test_find_equals_scan(
         for change in changes:
             if table.records:
                 table.change(change, data.draw)
+        for path in data.draw(st.lists(st.sampled_from(sorted(table.lake.values)), unique=True)):
+            del table.lake.values[path]  # the registry knows nothing of it
         query = FindQuery.parse(where=text, oldest_first=oldest_first)
         search = table.search(query)
         records = [record for _, batch in search for record in batch.to_pylist()]

@@ -113,7 +113,9 @@ def blob_of(
     """Pack a blob. Return it with the sets that are in it: the largest are left out if a file is too small for them."""
     limit = file_bytes // SHARE
     kept, left = {}, limit * UNPACKED if limit >= FEWEST else 0
-    for weight, identifier in sorted((4 + sum(map(_weight, values)), identifier) for identifier, values in sets.items()):
+    for weight, identifier in sorted(
+        (4 + sum(map(_weight, values)), identifier) for identifier, values in sets.items()
+    ):
         left -= weight
         if left >= 0:
             kept[identifier] = sets[identifier]

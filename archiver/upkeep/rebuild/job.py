@@ -141,7 +141,9 @@ class Rebuild:
         ends = self._ends(table, registry, journal)
         waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
-        restore_values(registry, topic, {path: FORMATS.named(file.format, path) for path, file in files.items()}, objects)
+        restore_values(
+            registry, topic, {path: FORMATS.named(file.format, path) for path, file in files.items()}, objects
+        )
         trail = AuditTrail(topic=topic, journal=entries, registry=registry)
         trail.settled(completed)
         counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,9 +16,19 @@ from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.find import search as searching
 from archiver.find.query import FindQuery
-from archiver.find.report import BY_COLUMN, BY_FILTER, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_STATISTICS, FindReport
+from archiver.find.report import (
+    BY_COLUMN,
+    BY_FILTER,
+    BY_KEY,
+    BY_POSITION,
+    BY_RETIREMENT,
+    BY_VALUES,
+    FindReport,
+)
 from archiver.find.search import Search, Searched
 from archiver.find.source import FindSource
+from catalog.errors import RegistryUnreachable
+from catalog.value_terms import ValueTerms
 from tests.support.archive.archived_rows import KnownMapping
 from tests.support.archive.lake import Lake
 from tests.support.archive.shop_of_two_schemas import Shop
@@ -200,3 +211,68 @@ def test_times_between_milliseconds_before_1970_are_found(many: Lake, archive: A
     many.rewrite(lambda table: [with_kafka(table, "event_timestamp", lambda _: moment)])
     mapping = KnownMapping(archive.rows)
     assert search(many, where="time = 0", registry=lambda *_: mapping).count() == FILES * 50
+
+
+@pytest.fixture
+def valued(tmp_path: Path, archive: Any) -> Lake:
+    """Files with sets: few keys in each, and a header that only the first one has."""
+    lake = Lake(tmp_path / "valued", archive.rows)
+    for number in range(4):
+        start = number * 500
+        headers = [(b"trace", b"t%d" % number)] if number == 0 else []
+        rows = [
+            archive.row(
+                offset=start + at,
+                key=[b"a", b"k%d" % number, b"z"][at % 3],
+                value=random.Random(start + at).randbytes(60),
+                headers=headers,
+            )
+            for at in range(500)
+        ]
+        lake.add(archive.rows, archive.batch(rows), start, start + 500)
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "left"),
+    [
+        ({"key": "k1"}, 167, 1),
+        ({"key": "k5"}, 0, 0),
+        ({"headers": ["trace=t0"]}, 500, 1),
+        ({"headers": ["trace=t1"]}, 0, 0),
+        ({"where": "header['trace'] exists"}, 500, 1),
+        ({"where": "header['span'] exists or key = 'k2'"}, 167, 1),
+        ({"where": "not header['trace'] exists"}, 1_500, 4),
+        ({"where": "not key = 'k1'"}, 1_833, 4),
+    ],
+)
+def test_values_of_files_rule_out(valued: Lake, options: dict[str, Any], count: int, left: int) -> None:
+    result = search(valued, **options)
+    assert result.count() == count
+    assert result.report.files_opened == left
+    assert result.report.files_out[BY_VALUES] == 4 - left
+    if not left:
+        assert result.report.reads.requests == 0
+    valued.values.clear()  # the registry is away: the sets in the files say the same, but files are opened
+    opened = search(valued, **options)
+    assert opened.count() == count
+    assert opened.report.files_opened == 4
+    assert opened.report.blocks_out[BY_VALUES] == 4 - left
+    assert opened.report.reads.requests <= 2 * (4 - left) + 12 * left
+
+
+def test_an_error_of_the_registry_fails_no_search(valued: Lake) -> None:
+    class Away(dict[str, ValueTerms]):
+        def items(self) -> Any:
+            raise RegistryUnreachable("it is away")
+
+    valued.values = Away()
+    result = search(valued, key="k1")
+    assert result.count() == 167
+    assert result.report.files_out == {}
+
+
+def test_a_record_takes_few_requests(valued: Lake) -> None:
+    result = search(valued, key="k1", limit=1)
+    assert len(offsets(result)) == 1
+    assert result.report.reads.requests <= 12

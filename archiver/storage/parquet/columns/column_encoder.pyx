@@ -25,6 +25,7 @@ from archiver.storage.parquet.columns.compact_output cimport Fields, end, head, 
 from archiver.storage.parquet.columns.dictionary cimport (
     Dictionary, give_back, place_of_text, place_of_word, restart,
 )
+from archiver.storage.parquet.columns.distinct cimport distinct_values
 from archiver.storage.parquet.columns.extremes cimport see_numbers, see_view, see_word
 from archiver.storage.parquet.columns.form cimport (
     AS_DECIMALS, AS_LARGE_TEXTS, AS_WORDS, BOOLEAN, BYTE_ARRAY, BY_NUMBER, DECIMAL_WIDTH, Form,
@@ -52,7 +53,6 @@ cdef enum:
     PIECE_BYTES = 1 << 18
     DICTIONARY_BYTES = 1 << 20
     FLUSH_BYTES = 1 << 20
-    LONGEST_LISTED = 256        # bytes of a text; columns with longer ones aren't listed
 
 
 cdef class Rows:
@@ -104,7 +104,6 @@ cdef class Column:
         self._check(encoding, filter_size)
         self.encoding = PLAIN if self.form.type == BOOLEAN and encoding == IN_DICTIONARY else encoding
         self.has_statistics, self.filter_size = has_statistics, filter_size
-
 
     cdef int _check(self, int encoding, int64_t filter_size) except -1:
         """ValueError where values of this form have no such encoding, and for a filter that isn't of whole blocks."""
@@ -218,7 +217,7 @@ cdef class ChunkWriter:
         if self._page.rows:
             self._end_page()
         if self._by_dictionary:
-            distinct = self._distinct(most_distinct)
+            distinct = distinct_values(&self._dictionary, self._form, most_distinct)
             self._put_dictionary()
         self._flush()
         chunk = self._described()
@@ -395,25 +394,6 @@ cdef class ChunkWriter:
         self._by_dictionary = False
         start_page(&self._page, PLAIN)
         return self._flush()
-
-    cdef tuple _distinct(self, int64_t most):
-        """The values of the dictionary: numbers, or bytes. None if there are too many, or for other types."""
-        cdef const Text* texts = <const Text*>self._dictionary.texts.data
-        cdef const int64_t* words = <const int64_t*>self._dictionary.words.data
-        cdef int64_t index
-        if self._dictionary.count > most:
-            return None
-        if self._form.memory == AS_WORDS and self._form.order == BY_NUMBER:
-            return tuple([words[index] for index in range(self._dictionary.count)])
-        if self._form.memory <= AS_WORDS or self._form.memory == AS_DECIMALS:
-            return None
-        for index in range(self._dictionary.count):
-            if texts[index].size > LONGEST_LISTED:
-                return None
-        return tuple([
-            PyBytes_FromStringAndSize(<const char*>texts[index].at, texts[index].size)
-            for index in range(self._dictionary.count)
-        ])
 
     cdef object _compressed(self, Sizes* sizes):
         """The bytes in `_plain` as they are stored."""
