@@ -147,7 +147,7 @@ def main() -> None:
         size = sum(Path(path).stat().st_size for path in table.paths)
         print(f"{len(table.keys):,} orders in {chosen.files} files, {size / 1e6:,.0f} MB")
         draw = random.Random(2)
-        finds, scans, peers, requests, sizes = [], [], [], [], []
+        finds, scans, peers, requests, sizes = [], [], [], ([], []), []
         for number in range(chosen.lookups):
             is_there = draw.random() >= ABSENT
             key = draw.choice(table.keys) if is_there else b"order-%09dx" % number
@@ -156,7 +156,7 @@ def main() -> None:
             seconds, (matches, report) = timed(partial(table.find, where, chosen.latency))
             assert matches == expected, (key, matches)
             finds.append(seconds)
-            requests.append(report.reads.requests)
+            requests[is_there].append(report.reads.requests)
             sizes.append(report.reads.size_bytes)
             if number < SCANS:
                 seconds, matches = timed(partial(table.scan, where))
@@ -168,7 +168,10 @@ def main() -> None:
     took = [f"{_median(finds, kind) * 1000:,.0f} ms" for kind in (0, 1)]
     print(f"find {took[0]}, {took[1]} of CPU")
     read = f"{statistics.median(sizes):,.0f} bytes"
-    print(f"requests {statistics.median(requests):,.0f} (at most {max(requests):,}), {read}")
+    for made, what in zip(requests, ("an absent key", "a key"), strict=True):
+        if made:
+            print(f"requests for {what}: {statistics.median(made):,.0f}, at most {max(made):,}")
+    print(f"read {read}")
     for name, times in (("archiver replay --where", scans), ("DuckDB", peers)):
         ratios = [_median(times, kind) / _median(finds, kind) for kind in (0, 1)]
         print(f"{name} takes {ratios[0]:,.1f} times as long, and {ratios[1]:,.1f} times the CPU")

@@ -12,7 +12,7 @@ HOLE_BYTES: Final = 64 << 10
 
 FEW: Final = 3
 """Requests for single pages, if these lie near enough."""
-FILLING: Final = 3 << 19
+FILLING: Final = 1 << 20
 """Bytes between pages that are read with them, so that fewer requests are made: a store takes as long to answer one."""
 
 Chunk = TypeVar("Chunk")
