@@ -47,8 +47,8 @@ def restore_values(
     with ThreadPoolExecutor(_OPENED_AT_ONCE, thread_name_prefix="values") as pool:
         for start in range(0, len(missing), _NOTED_AT_ONCE):
             part = missing[start : start + _NOTED_AT_ONCE]
-            found = zip(part, pool.map(look, part), strict=True)
-            _note(registry, topic, {path: values for path, values in found if values is not None})
+            looked = zip(part, pool.map(look, part), strict=True)
+            _note(registry, topic, {path: values for path, values in looked if values is not None})
 
 
 def _note(registry: Registry, topic: TopicRow, values: Mapping[str, ValueTerms]) -> None:

@@ -29,7 +29,7 @@ class ValueFacts:
 
     @classmethod
     def of(cls, leaves: Sequence[tuple[tuple[Lookup, ...], ...]], paths: Sequence[str], ask: Absent) -> ValueFacts:
-        """Look the values up, all at once. Nothing is asked without a value."""
+        """Look the values up, all at once."""
         distinct = dict.fromkeys(lookup for needs in leaves for need in needs for lookup in need)
         lookups = {lookup: number for number, lookup in enumerate(distinct)}
         answers = ask(paths, list(lookups)) if lookups and paths else {}

@@ -49,7 +49,7 @@ class SetsOfBlocks:
         self._rows = 0
 
     def most_of(self, field_id: int | None, rows: int) -> int:
-        """How many distinct values of a column are still listed, in a block of so many rows. -1 for none.
+        """How many distinct values of a column are still listed, in a block of `rows`. -1 for none.
 
         Files with few rows list few: listing every value would cost more than it saves.
         """

@@ -179,8 +179,8 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
     check(config, topic, others(kafka))
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
-    known, restored = values_of_files(config), values_of_files(fresh)
-    assert [known[path] == restored[path] for path in known.keys() & restored.keys()].count(True) >= 3
+    values, restored = values_of_files(config), values_of_files(fresh)
+    assert [values[path] == restored[path] for path in values.keys() & restored.keys()].count(True) >= 3
     with Workshop.of(fresh) as shop:
         assert shop.registry.erasures.offsets(shop.topic) == {0: [(n, n + 1) for n in range(3, 40, 5)]}
     check(fresh, topic, others(kafka))

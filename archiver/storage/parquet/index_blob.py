@@ -78,7 +78,7 @@ class IndexBlob:
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """Where a blob lies, as a value of the footer states it."""
+    """The position of a blob, as a value of the footer states it."""
 
     start: int
     size: int

@@ -239,11 +239,13 @@ class ParquetSegmentReader:
     def _index(self) -> IndexBlob:
         """The file's sets and checksums. Empty without them, or if they aren't as written."""
         if self._blob is None:
-            place = (self._footer.metadata or {}).get(FOOTER_KEY.encode()) if self._has_checksum else None
+            position = (self._footer.metadata or {}).get(FOOTER_KEY.encode()) if self._has_checksum else None
             self._blob = IndexBlob()
-            if place is not None:
+            if position is not None:
                 try:
-                    self._blob = self._renewing(lambda: BlobPlace.parse(place).read(self._groups.pages_end, self._tail))
+                    self._blob = self._renewing(
+                        lambda: BlobPlace.parse(position).read(self._groups.pages_end, self._tail)
+                    )
                 except ThriftError:
                     _LOG.warning("%s: the sets of its values aren't as they were written, and are left out", self._path)
         return self._blob

@@ -98,9 +98,9 @@ def test_sets_have_all_values_of_a_file(groups: list[list[tuple[Any, ...]]]) -> 
             assert is_long or len(values) > FEWEST or not any(groups)
     assert file.sets.keys() <= {7, 8, 9, 10, 12}
     content = sink.getvalue()
-    place = (pq.read_metadata(pa.BufferReader(content)).metadata or {}).get(b"archiver.index")
-    if place is not None:
-        parsed = BlobPlace.parse(place).read(content.size, lambda start, end: content[start:end].to_pybytes())
+    position = (pq.read_metadata(pa.BufferReader(content)).metadata or {}).get(b"archiver.index")
+    if position is not None:
+        parsed = BlobPlace.parse(position).read(content.size, lambda start, end: content[start:end].to_pybytes())
         assert parsed.sets.by_field == file.sets
     assert pq.read_table(pa.BufferReader(content)).num_rows == sum(map(len, groups))
 

@@ -46,10 +46,10 @@ def _has_her(path: str, data: bytes) -> bool:
 
 def _sets_have_her(data: bytes) -> bool:
     """Whether the unpacked blob of a file has her name."""
-    place = (pq.read_metadata(io.BytesIO(data)).metadata or {}).get(b"archiver.index")
-    if place is None:
+    position = (pq.read_metadata(io.BytesIO(data)).metadata or {}).get(b"archiver.index")
+    if position is None:
         return False
-    start, size, _ = place.split(b":")
+    start, size, _ = position.split(b":")
     return NAME in zstandard.ZstdDecompressor().decompress(data[int(start) : int(start) + int(size)])
 
 

@@ -157,9 +157,9 @@ class FileWriter:
         blob, self.sets = blob_of(self._sets.sets, checks, self._size)
         if not blob:
             return {}
-        place = BlobPlace(self._size, len(blob), zlib.crc32(blob))
+        position = BlobPlace(self._size, len(blob), zlib.crc32(blob))
         self._put(blob)
-        return {FOOTER_KEY: place.text}
+        return {FOOTER_KEY: position.text}
 
     def _footer(
         self,
