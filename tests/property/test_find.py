@@ -20,7 +20,10 @@ from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
+from archiver.records.matching import SelectedRecords
+from archiver.records.selection import Selection
 from archiver.storage.parquet import index_blob, writer
+from archiver.storage.segment import RowRange
 from schema_mapping import Assignment, LedgerState, RowMapping, assign
 from tests.archiver.conftest import Archive, Row
 from tests.support.archive.lake import Lake, schema_of
@@ -263,6 +266,13 @@ class SearchedTopic:
 
         return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=3)
 
+    def replayed(self, where: str) -> list[tuple[int, int]]:
+        """Partitions and offsets that `replay --where` gives."""
+        archive = self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state)
+        selected = SelectedRecords.of(archive, Selection.parse(where=where))
+        batches = [batch for part in range(3) for batch, _ in selected.read(RowRange(partition=part))]
+        return [(it["partition"], it["offset"]) for batch in batches for it in batch.to_pylist()]
+
 
 def rows(made: Assignment, records: list[SentRecord]) -> pa.RecordBatch:
     plain = Archive(rows=made.row).batch(
@@ -315,6 +325,7 @@ def test_find_equals_scan(
         for record, sent in zip(records, scanned, strict=True):
             assert (record["key"], record["value"], record["timestamp"]) == (sent.key, sent.value, sent.time)
             assert [(it["key"], it["value"]) for it in record["headers"]] == [*sent.headers]
+        assert table.replayed(text) == sorted((it.partition, it.offset) for it in scanned)
         assert search.report.unjudged == sum(holds(record) is None for record in table.records)
         assert table.search(query).count() == len(scanned)
         first = table.search(replace(query, limit=limit))

@@ -36,6 +36,8 @@ SHARE: Final = 64
 """A file's sets take at most this part of its bytes."""
 UNPACKED: Final = 4
 """Bytes of values for each byte of their share: they are packed."""
+MOST_UNPACKED: Final = 512 << 10
+"""Bytes of all sets of a file, unpacked: a reader has them in memory, as some 10 times as many."""
 FEWEST: Final = 256
 """The smallest share: smaller files have no sets. They are read whole by one request."""
 SEGMENT: Final = 4 << 10
@@ -63,6 +65,8 @@ class IndexBlob:
     def parse(cls, data: bytes) -> Self:
         """Raise ThriftError for other bytes."""
         try:
+            if zstandard.frame_content_size(data) > LARGEST:  # it would be unpacked in spite of the limit
+                raise ThriftError
             plain = zstandard.ZstdDecompressor().decompress(data, max_output_size=LARGEST)
             fields, _ = read_struct(memoryview(plain))
             return cls(
@@ -99,7 +103,7 @@ class BlobPlace:
 
     def read(self, pages_end: int, read: Callable[[int, int], bytes]) -> IndexBlob:
         """Read the blob. Raises ThriftError if it isn't as written, and what `read` raises."""
-        if not 0 <= self.start < self.start + self.size <= pages_end:
+        if not 0 <= self.start < self.start + self.size <= pages_end or self.size > LARGEST:
             raise ThriftError
         data = bytes(read(self.start, self.start + self.size))
         if zlib.crc32(data) != self.checksum:
@@ -112,7 +116,7 @@ def blob_of(
 ) -> tuple[bytes, Mapping[int, frozenset[int | bytes]]]:
     """Pack a blob. Return it with the sets that are in it: the largest are left out if a file is too small for them."""
     limit = file_bytes // SHARE
-    kept, left = {}, limit * UNPACKED if limit >= FEWEST else 0
+    kept, left = {}, min(limit * UNPACKED, MOST_UNPACKED) if limit >= FEWEST else 0
     for weight, identifier in sorted(
         (4 + sum(map(_weight, values)), identifier) for identifier, values in sets.items()
     ):

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from archiver.storage.parquet import ParquetFormat, index_blob, writer
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.encodings import choose_encodings
-from archiver.storage.parquet.index_blob import BlobPlace, IndexBlob, blob_of
+from archiver.storage.parquet.index_blob import LARGEST, BlobPlace, IndexBlob, blob_of
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.writer import column_plans, listed_leaves
 from archiver.storage.segment import SegmentLayout
@@ -209,6 +210,23 @@ def test_filters_without_checksums_are_not_used(tmp_path: Path, archive: Any, mo
 def test_other_bytes_are_no_blob(data: bytes) -> None:
     with pytest.raises(ThriftError):
         IndexBlob.parse(data)
+
+
+def test_a_blob_is_unpacked_up_to_a_limit() -> None:
+    for options in ({}, {"write_content_size": False}):
+        bomb = zstandard.ZstdCompressor(**options).compress(bytes(LARGEST + 1))
+        with pytest.raises(ThriftError):
+            IndexBlob.parse(bomb)
+    position = BlobPlace(4, LARGEST + 1, 0)
+    with pytest.raises(ThriftError):
+        position.read(LARGEST * 2, lambda _start, _end: pytest.fail("it is read"))
+
+
+def test_sets_of_a_large_file_are_bounded() -> None:
+    sets = {number: frozenset(range(number * 1_000, number * 1_000 + 1_000)) for number in range(1, 300)}
+    blob, kept = blob_of(sets, {}, 1 << 40)
+    assert 100 < len(kept) < 299
+    assert IndexBlob.parse(blob).sets.by_field == kept
 
 
 @pytest.mark.parametrize("text", [b"", b"1:2", b"1:2:zz", b"-1:5:0", b"\xff", b"1:0:00000000", b"90:20:00000000"])
