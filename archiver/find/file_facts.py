@@ -18,11 +18,11 @@ from pyiceberg.types import BinaryType, FixedType, IntegerType, LongType, String
 from archiver.archive import file_columns
 from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME, BY_VALUES
 from archiver.find.value_facts import Absent, ValueFacts, needs_of
-from archiver.records.column_answers import has_column
+from archiver.records.column_answers import has_column, is_comparison
 from archiver.records.possible import Leaf, leaves_of, may_hold
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
-from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, NullTest, NumberIs
+from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, Match, NullTest, NumberIs
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
@@ -141,12 +141,12 @@ class FileFacts:
     def _is_outside(self, column: TableColumn, files: pa.Table) -> Mask:
         kind = self.schema.find_type(column.field_id)
         low, high = files[file_columns.low_of(column.field_id)], files[file_columns.high_of(column.field_id)]
-        value = column.value
+        value, comparison = column.value, column.comparison
         if isinstance(kind, _TEXTS) and isinstance(value, str | bytes):
-            octets = pa.scalar(value.encode() if isinstance(value, str) else value, pa.binary())
-            return _true(pc.less(high, octets)) | _true(pc.greater(low, octets))
-        if isinstance(kind, IntegerType | LongType) and isinstance(value, int) and not isinstance(value, bool):
-            return (_integers(high, _FAR) < value) | (_integers(low, -_FAR - 1) > value)
+            return _are_bytes_outside(comparison, value.encode() if isinstance(value, str) else value, low, high)
+        is_number = isinstance(value, int) and not isinstance(value, bool) and is_comparison(comparison)
+        if isinstance(kind, IntegerType | LongType) and is_number:
+            return ~_numbers_may_be(comparison, value, _integers(low, -_FAR - 1), _integers(high, _FAR))
         return np.zeros(files.num_rows, np.bool_)
 
 
@@ -174,24 +174,30 @@ def _numbers_may_be(comparison: Comparison, value: int, low: Numbers, high: Numb
 
 def _bytes_may_match(leaf: BytesAre, files: pa.Table, identifier: int) -> Mask:
     low, high = files[file_columns.low_of(identifier)], files[file_columns.high_of(identifier)]
-    value = pa.scalar(leaf.value, pa.binary())
-    is_below, is_above = _true(pc.less(high, value)), _true(pc.greater(low, value))
     has_none = _numbers(files[file_columns.nulls_of(identifier)], -1) == _numbers(files[file_columns.ROWS], 0)
-    match leaf.comparison:
-        case "=":
-            out = is_below | is_above
-        case "<":
-            out = _true(pc.greater_equal(low, value))
-        case "<=":
-            out = is_above
-        case ">" | ">=":
-            out = is_below
-        case "starts with":
-            out = is_below | _true(pc.greater(pc.binary_slice(low, 0, len(leaf.value)), value))
-        case _:
-            out = np.zeros(files.num_rows, np.bool_)
-    possible: Mask = np.logical_not(out | has_none)
+    possible: Mask = np.logical_not(_are_bytes_outside(leaf.comparison, leaf.value, low, high) | has_none)
     return possible
+
+
+def _are_bytes_outside(
+    comparison: Comparison | Match, octets: bytes, low: pa.ChunkedArray, high: pa.ChunkedArray
+) -> Mask:
+    """Which files have bounds that exclude a match. Bounds may be cut."""
+    value = pa.scalar(octets, pa.binary())
+    is_below, is_above = _true(pc.less(high, value)), _true(pc.greater(low, value))
+    match comparison:
+        case "=":
+            return is_below | is_above
+        case "<":
+            return _true(pc.greater_equal(low, value))
+        case "<=":
+            return is_above
+        case ">" | ">=":
+            return is_below
+        case "starts with":
+            return is_below | _true(pc.greater(pc.binary_slice(low, 0, len(octets)), value))
+        case _:
+            return np.zeros(len(low), np.bool_)
 
 
 def _integers(bounds: pa.ChunkedArray, missing: int) -> Numbers:

@@ -56,7 +56,7 @@ def needs_of(leaf: Leaf, key_id: int | None, columns: Mapping[ColumnIs, TableCol
             return (_named(name), (Lookup(HEADER_VALUE_ID, value),))
         case BytesAre(Header(name)) | NullTest(Header(name)) | Exists(Header(name)):
             return (_named(name),)
-        case ColumnIs():
+        case ColumnIs(comparison="="):
             column = columns[leaf]
             return ((Lookup(column.field_id, column.value),),) if is_listed_value(column.value) else ()
         case _:

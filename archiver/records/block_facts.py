@@ -14,13 +14,12 @@ from archiver.archive.assemble import Mappings
 from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN
 from archiver.records.column_answers import is_absent, speaks_for_all
 from archiver.records.possible import Leaf, may_be, may_hold, may_match
-from archiver.records.set_facts import may_hold_by_sets
+from archiver.records.set_facts import may_hold_by_sets, may_match_by_sets
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, NullTest, NumberIs
 from archiver.storage.row_columns import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
 from archiver.storage.segment import Block, SegmentReader
-from archiver.storage.value_sets import is_listed_value
 from schema_mapping import names
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
@@ -90,9 +89,7 @@ class BlockFacts:
         if not isinstance(leaf, ColumnIs):
             return may_hold_by_sets(leaf, sets, self.key_id)
         column = self.columns[leaf]
-        if not is_listed_value(column.value) or sets.may_have(column.field_id, column.value):
-            return True
-        return not self._speaks(column)
+        return may_match_by_sets(column, sets) or not self._speaks(column)
 
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:
@@ -101,7 +98,7 @@ class BlockFacts:
             case ColumnIs():
                 column = self.columns[leaf]
                 constant = column.value
-                if not isinstance(constant, str | bytes | int) or not self._speaks(column):
+                if leaf.comparison != "=" or not isinstance(constant, str | bytes | int) or not self._speaks(column):
                     return True
                 return self.reader.may_contain(self.block, column.field_id, constant) is not False
             case _:

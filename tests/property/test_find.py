@@ -112,16 +112,18 @@ SIGNS = ("=", "!=", "<", "<=", ">", ">=")
 @st.composite
 def on_keys(draw: st.DrawFn) -> tuple[str, Holds]:
     value = draw(st.sampled_from([key for key in KEYS if key is not None]))
-    sign = draw(st.sampled_from([*SIGNS, "starts with", "contains"]))
+    sign = draw(st.sampled_from([*SIGNS, "starts with", "ends with", "contains"]))
     return f"key {sign} {quoted(value)}", lambda it: it.key is not None and compared(sign, it.key, value)
 
 
 @st.composite
 def on_columns(draw: st.DrawFn) -> tuple[str, Holds]:
     number, name = draw(st.sampled_from((*IDS, 3, 9_999))), draw(st.sampled_from((*NAMES, "y", "zz")))
+    sign = draw(st.sampled_from(["=", *SIGNS]))
     if draw(st.booleans()):
-        return f"val.id = {number}", lambda it: judged(it, it.id == number)
-    return f"val.name = '{name}'", lambda it: judged(it, it.name == name)
+        return f"val.id {sign} {number}", lambda it: judged(it, compared(sign, it.id, number))
+    sign = draw(st.sampled_from([sign, "starts with", "ends with", "contains"]))
+    return f"val.name {sign} '{name}'", lambda it: judged(it, compared(sign, it.name, name))
 
 
 @st.composite
@@ -159,6 +161,7 @@ def compared(sign: str, one: Any, other: Any) -> bool:
         ">": lambda: one > other,
         ">=": lambda: one >= other,
         "starts with": lambda: one.startswith(other),
+        "ends with": lambda: one.endswith(other),
         "contains": lambda: other in one,
     }
     return answers[sign]()
@@ -270,7 +273,8 @@ class SearchedTopic:
         """Partitions and offsets that `replay --where` gives."""
         archive = self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state)
         selected = SelectedRecords.of(archive, Selection.parse(where=where))
-        batches = [batch for part in range(3) for batch, _ in selected.read(RowRange(partition=part))]
+        ranges = [RowRange(partition=it, start_offset=archive.snapshot.first_offsets.get(it, 0)) for it in range(3)]
+        batches = [batch for wanted in ranges for batch, _ in selected.read(wanted)]
         return [(it["partition"], it["offset"]) for batch in batches for it in batch.to_pylist()]
 
 

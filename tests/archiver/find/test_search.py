@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -290,6 +290,30 @@ def test_duckdb_finds_the_same_in_all_files_and_in_the_chosen_ones(valued: Lake)
     scans = [[row[0] for row in duckdb.execute(sql, [paths, b"k2"]).fetchall()] for paths in (chosen, every)]
     assert (len(chosen), len(every)) == (1, 4)
     assert scans[0] == scans[1] == offsets(search(valued, key="k2", limit=500))
+
+
+@pytest.mark.parametrize(
+    ("where", "expected", "opened"),
+    [
+        ("val.id >= 25", range(25, 30), 1),
+        ("val.id < 3", range(3), 1),
+        ("val.id > 8 and val.id <= 11", range(9, 12), 2),
+        ("val.id != 7", [it for it in range(30) if it != 7], 3),
+        ("val.name < 'c'", range(2), 1),
+        ("val.name starts with 'z'", [25], 1),
+        ("val.name ends with 'z' and val.id > 3", [25], 3),
+        ("val.name contains 'b'", [1], 3),
+        ("not val.id >= 3", range(3), 3),
+    ],
+)
+def test_columns_compare_in_every_way(
+    tmp_path: Path, archive: Any, where: str, expected: Sequence[int], opened: int
+) -> None:
+    shop = Shop(tmp_path, archive)
+    result = search(shop.lake, lambda *_: shop.made.state, where=where)
+    assert offsets(result) == [*reversed(expected)]
+    assert result.report.files_opened <= opened
+    assert shop.offsets(where) == [*expected]
 
 
 def test_an_error_of_the_registry_fails_no_search(valued: Lake) -> None:
