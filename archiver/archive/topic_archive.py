@@ -5,13 +5,12 @@ Never reads a replaced table under the same name, nor a table that was set back 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import pyarrow as pa
@@ -42,7 +41,6 @@ from archiver.errors import ArchiveReplaced, ObjectMissing, RecordsRetired, Repl
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
-from catalog.errors import RegistryError
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
@@ -53,7 +51,8 @@ if TYPE_CHECKING:
     from archiver.storage.journal import TableJournal
 
 
-_LOG = logging.getLogger(__name__)
+VALUES_WITHIN: Final = 5.0
+"""Seconds in which the registry has to answer for values of files. Without its answer, files are opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +118,9 @@ class TopicArchive:
     def absent_values(self, paths: Sequence[str], lookups: Sequence[Lookup]) -> Mapping[str, Sequence[bool]]:
         """Return for files, by path, for each lookup, whether no row has the value.
 
-        Leaves out files that the registry has no values of: all of them if it can't be reached.
+        Leaves out files that the registry has no values of. Raises RegistryError.
         """
-        if self._values is None:
-            return {}
-        try:
-            return self._values(self.cluster_id, self.table_uuid, paths, lookups)
-        except RegistryError as error:
-            _LOG.info("%s: the registry's values of files can't be used: %s", self.topic, error)
-            return {}
+        return {} if self._values is None else self._values(self.cluster_id, self.table_uuid, paths, lookups)
 
     @property
     def schema(self) -> Schema:
@@ -278,7 +271,7 @@ def open_archive(
     def ledger(cluster_id: str, table_uuid: UUID) -> LedgerState:
         from catalog.registry import RegistryReader
 
-        with RegistryReader(config.registry.dsn, connections=1) as reader:
+        with RegistryReader(config.registry.dsn, connections=1, answers_within=VALUES_WITHIN) as reader:
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
             if row is None:
                 raise ReplayError(
@@ -293,7 +286,7 @@ def open_archive(
     ) -> Mapping[str, Sequence[bool]]:
         from catalog.registry import RegistryReader
 
-        with RegistryReader(config.registry.dsn, connections=1) as reader:
+        with RegistryReader(config.registry.dsn, connections=1, answers_within=VALUES_WITHIN) as reader:
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
             return {} if row is None else reader.values.absent(row, paths, lookups)
 

@@ -43,6 +43,8 @@ class FindReport:
     blocks_out: Counter[str] = field(default_factory=Counter)
     reads: ReadMeter = field(default_factory=ReadMeter)
     """Requests for data files and their delete files. Manifests aren't counted."""
+    registry_error: str | None = None
+    """Why the registry's values of files aren't used. Each topic would fail in the same way."""
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, **counts: int) -> None:

@@ -314,11 +314,11 @@ class _Opened:
 class RegistryReader(_Opened):
     """The registry for readers of archives, with SELECT only, also on a replica.
 
-    Opening raises RegistryNotMigrated or RegistryOutdated for other versions.
+    Opening raises RegistryNotMigrated or RegistryOutdated for other versions. `answers_within` is as in Registry.
     """
 
-    def __init__(self, dsn: str, *, connections: int = 4) -> None:
-        super().__init__(Postgres.read_only(dsn, connections=connections))
+    def __init__(self, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> None:
+        super().__init__(Postgres.read_only(dsn, connections=connections, answers_within=answers_within))
         self.topics = TopicReader(self._postgres)
         self.ledger = LedgerReader(self._postgres)
         self.starts = PartitionStartsReader(self._postgres)

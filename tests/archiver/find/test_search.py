@@ -32,6 +32,7 @@ from archiver.find.source import FindSource
 from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.storage.segment import RowRange
+from archiver.terminal.find_screen import explained, report_json
 from catalog.errors import RegistryUnreachable
 from catalog.value_terms import ValueTerms
 from tests.support.archive.archived_rows import KnownMapping
@@ -325,6 +326,25 @@ def test_an_error_of_the_registry_fails_no_search(valued: Lake) -> None:
     result = search(valued, key="k1")
     assert result.count() == 167
     assert result.report.files_out == {}
+    assert result.report.registry_error == "it is away"
+    texts = [text.plain for text in explained(result.report)]
+    assert texts[1] == "registry: no file was ruled out by its values: it is away"
+    assert report_json(result.report)["registry_error"] == "it is away"
+
+
+def test_the_registry_is_queried_once_if_it_is_away(valued: Lake) -> None:
+    queries = []
+
+    class Away(dict[str, ValueTerms]):
+        def items(self) -> Any:
+            queries.append(1)
+            raise RegistryUnreachable("it is away")
+
+    valued.values = Away()
+    result = search(valued, key="k1")
+    result.sources = [*result.sources, *search(valued, key="k1").sources]
+    assert result.count() == 2 * 167
+    assert len(queries) == 1
 
 
 def test_a_record_takes_few_requests(valued: Lake) -> None:
