@@ -42,7 +42,7 @@ class ColumnHistory:
             return False
         if entry.type is not ColumnType.LONG:
             return entry.type is ColumnType.UINT
-        types = (each.declared(entry.path).type for each in self._mappings(entry.root, field_id))
+        types = (mapping.declared(entry.path).type for mapping in self._mappings(entry.root, field_id))
         return any(_UNSIGNED.search(kind) for kind in types)
 
     def messages(self, field_id: int) -> frozenset[str]:

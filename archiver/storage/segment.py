@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.spool_file import SpoolFile
-from archiver.storage.value_sets import ValueSets
+from archiver.storage.value_sets import SetLimits, ValueSets
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
@@ -44,7 +44,8 @@ class SegmentLayout:
     """What all rows of a file have in common.
 
     Columns have field ids in their metadata. Mappings are `RowMapping.to_json()`, in a rewritten file also
-    `other_mappings` by version. `bloom_filters` are false-positive rates by field id.
+    `other_mappings` by version. `bloom_filters` are false-positive rates by field id. Without
+    `set_limits` files have no sets of values.
     """
 
     schema: pa.Schema
@@ -54,6 +55,7 @@ class SegmentLayout:
     bloom_filters: Mapping[int, float] = field(default_factory=dict)
     other_mappings: Mapping[int, str] = field(default_factory=dict)
     plain_encodings: bool = False
+    set_limits: SetLimits | None = field(default_factory=SetLimits)
 
     @classmethod
     def of_mapping(

@@ -17,7 +17,26 @@ FEWEST: Final = 32
 ROWS_OF_VALUE: Final = 16
 """A set has at most one value for this many rows, but `FEWEST` in any case."""
 
+SHARE: Final = 64
+SMALLEST: Final = 256
+
 Values: TypeAlias = AbstractSet[int] | AbstractSet[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLimits:
+    """The sets of a file take at most one of `share` bytes of it. If that is less than `smallest`, it has none.
+
+    Smaller files are read whole by one request.
+    """
+
+    share: int = SHARE
+    smallest: int = SMALLEST
+
+    def bytes_of(self, file_bytes: int) -> int:
+        """Return how many bytes the sets of a file may take."""
+        limit = file_bytes // self.share
+        return limit if limit >= self.smallest else 0
 
 
 @dataclass(frozen=True, slots=True)

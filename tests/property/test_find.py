@@ -22,8 +22,9 @@ from archiver.find.search import Search
 from archiver.find.source import FindSource
 from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
-from archiver.storage.parquet import index_blob, writer
+from archiver.storage.parquet import writer
 from archiver.storage.segment import RowRange
+from archiver.storage.value_sets import SetLimits
 from schema_mapping import Assignment, LedgerState, RowMapping, assign
 from tests.archiver.conftest import Archive, Row
 from tests.support.archive.lake import Lake, schema_of
@@ -214,6 +215,7 @@ class SearchedTopic:
         self.state, self.records = second.state, [record for _, records in files for record in records]
         self.lake = Lake(folder, first.row)
         schema = schema_of(first.row)
+        self.lake.set_limits = SetLimits(share=1, smallest=1)  # small files have sets, too
         self.lake.bloom_filters = {schema.find_field(name).field_id: 0.01 for name in FILTERED}
         newest = 1
         for version, records in files:
@@ -299,8 +301,6 @@ def rows(made: Assignment, records: list[SentRecord]) -> pa.RecordBatch:
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "GROUP_ROWS", 3)
-    monkeypatch.setattr(index_blob, "FEWEST", 1)  # small files have sets, too
-    monkeypatch.setattr(index_blob, "SHARE", 1)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -32,14 +32,10 @@ from archiver.storage.value_sets import ValueSets
 FOOTER_KEY: Final = "archiver.index"
 LARGEST: Final = 16 << 20
 """Bytes of a blob that is read, unpacked."""
-SHARE: Final = 64
-"""A file's sets take at most this part of its bytes."""
 UNPACKED: Final = 4
 """Bytes of values for each byte of their share: they are packed."""
 MOST_UNPACKED: Final = 512 << 10
 """Bytes of all sets of a file, unpacked: a reader has them in memory, as some 10 times as many."""
-FEWEST: Final = 256
-"""The smallest share: smaller files have no sets. They are read whole by one request."""
 SEGMENT: Final = 4 << 10
 """Bytes of a filter with a checksum. Filters are smaller, or a multiple."""
 
@@ -112,11 +108,10 @@ class BlobPlace:
 
 
 def blob_of(
-    sets: Mapping[int, frozenset[int | bytes]], checks: Checks, file_bytes: int
+    sets: Mapping[int, frozenset[int | bytes]], checks: Checks, limit: int
 ) -> tuple[bytes, Mapping[int, frozenset[int | bytes]]]:
-    """Pack a blob. Return it with the sets that are in it: the largest are left out if a file is too small for them."""
-    limit = file_bytes // SHARE
-    kept, left = {}, min(limit * UNPACKED, MOST_UNPACKED) if limit >= FEWEST else 0
+    """Pack a blob. Return it with the sets that are in it: the largest are left out if `limit` bytes are too few."""
+    kept, left = {}, min(limit * UNPACKED, MOST_UNPACKED)
     for weight, identifier in sorted(
         (4 + sum(map(_weight, values)), identifier) for identifier, values in sets.items()
     ):

@@ -24,6 +24,7 @@ from archiver.storage.row_columns import RowTotals
 from archiver.storage.row_order import RowOrder
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
+from archiver.storage.value_sets import SetLimits
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
@@ -178,8 +179,14 @@ class ParquetSegmentWriter:
         )
         by_name = {leaf.name: leaf.index for leaf in self._leaves}
         sorted_by = [by_name[name] for name in (PARTITION, OFFSET) if name in by_name]
+        limits = self._layout.set_limits
         self._writer = FileWriter(
-            self._sink, self._layout.schema, plans, sorted_by=sorted_by, listed=listed_leaves(self._leaves)
+            self._sink,
+            self._layout.schema,
+            plans,
+            sorted_by=sorted_by,
+            listed={} if limits is None else listed_leaves(self._leaves),
+            limits=limits or SetLimits(),
         )
         return self._writer
 

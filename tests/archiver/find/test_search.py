@@ -13,7 +13,6 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from archiver.archive.open_file import OpenFile
 from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.find import search as searching
@@ -29,9 +28,6 @@ from archiver.find.report import (
 )
 from archiver.find.search import Search, Searched
 from archiver.find.source import FindSource
-from archiver.records.matching import SelectedRecords
-from archiver.records.selection import Selection
-from archiver.storage.segment import RowRange
 from archiver.terminal.find_screen import explained, report_json
 from catalog.errors import RegistryUnreachable
 from catalog.value_terms import ValueTerms
@@ -267,23 +263,7 @@ def test_values_of_files_rule_out(valued: Lake, options: dict[str, Any], count: 
     assert opened.report.reads.requests <= 2 * (4 - left) + 12 * left
 
 
-def test_replay_rules_out_blocks_by_sets_and_filters(valued: Lake, many: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[OpenFile] = []
-    rows = OpenFile.rows
-    monkeypatch.setattr(OpenFile, "rows", lambda *given: read.append(given[0]) or rows(*given))
-    for lake, where, count in (
-        (valued, "key = 'k1'", 167),
-        (valued, "key contains '1'", 167),
-        (valued, "header['trace'] exists", 500),
-        (many, "key = '03-9'", 1),
-    ):
-        read.clear()
-        selected = SelectedRecords.of(lake.archive(), Selection.parse(where=where))
-        assert sum(batch.num_rows for batch, _ in selected.read(RowRange(partition=0))) == count, where
-        assert len(read) == 1, where
-
-
-def test_duckdb_finds_the_same_in_all_files_and_in_the_chosen_ones(valued: Lake) -> None:
+def test_duckdb_finds_the_same_in_chosen_files(valued: Lake) -> None:
     result = search(valued, key="k2")
     chosen = [file.path.removeprefix("file://") for _, file in result.files()]
     every = [file.file_path.removeprefix("file://") for file in valued.files()]

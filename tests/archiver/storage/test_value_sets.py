@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet import ParquetFormat, index_blob, writer
+from archiver.storage.parquet import ParquetFormat
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.encodings import choose_encodings
+from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.index_blob import LARGEST, BlobPlace, IndexBlob, blob_of
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.writer import column_plans, listed_leaves
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool_file import SpoolFile
-from archiver.storage.value_sets import FEWEST, MOST_VALUES, SetsOfBlocks, ValueSets
+from archiver.storage.value_sets import FEWEST, MOST_VALUES, SetLimits, SetsOfBlocks, ValueSets
 from catalog.model import DataFileInfo
 from catalog.value_terms import MOST_BYTES, Lookup, ValueTerms, term_of
 from schema_mapping.columns.arrow import arrow_field
@@ -59,11 +61,8 @@ ROWS_OF_TYPES = st.lists(
 )
 
 
-@pytest.fixture
-def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give small files sets, too."""
-    monkeypatch.setattr(index_blob, "FEWEST", 1)
-    monkeypatch.setattr(index_blob, "SHARE", 1)
+EVERYWHERE = SetLimits(share=1, smallest=1)
+"""Small files have sets, too."""
 
 
 def values_of(column: list[Any]) -> set[Any]:
@@ -71,9 +70,8 @@ def values_of(column: list[Any]) -> set[Any]:
     return {value.encode() if isinstance(value, str) else value for value in flat if value is not None}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(groups=st.lists(ROWS_OF_TYPES, max_size=3))
-@pytest.mark.usefixtures("everywhere")
 def test_sets_have_all_values_of_a_file(groups: list[list[tuple[Any, ...]]]) -> None:
     columns = [list(column) for column in zip(*(row for rows in groups for row in rows), strict=True)]
     batches = [
@@ -85,7 +83,11 @@ def test_sets_have_all_values_of_a_file(groups: list[list[tuple[Any, ...]]]) -> 
     leaves, sink = leaves_of(SCHEMA), pa.BufferOutputStream()
     sample = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA)
     file = FileWriter(
-        sink, SCHEMA, column_plans(leaves, choose_encodings(leaves, sample), 3), listed=listed_leaves(leaves)
+        sink,
+        SCHEMA,
+        column_plans(leaves, choose_encodings(leaves, sample), 3),
+        listed=listed_leaves(leaves),
+        limits=EVERYWHERE,
     )
     for batch in batches:
         file.write([batch])
@@ -106,7 +108,14 @@ def test_sets_have_all_values_of_a_file(groups: list[list[tuple[Any, ...]]]) -> 
     assert pq.read_table(pa.BufferReader(content)).num_rows == sum(map(len, groups))
 
 
-def written(path: Path, archive: Any, *, keys: int = 50, filters: dict[int, float] | None = None) -> DataFileInfo:
+def written(
+    path: Path,
+    archive: Any,
+    *,
+    keys: int = 50,
+    filters: dict[int, float] | None = None,
+    limits: SetLimits | None = SetLimits(),  # noqa: B008 - it can't be changed
+) -> DataFileInfo:
     values = random.Random(1)
     batch = archive.batch(
         archive.row(
@@ -118,7 +127,8 @@ def written(path: Path, archive: Any, *, keys: int = 50, filters: dict[int, floa
         for number in range(ROWS)
     )
     with closing(SpoolFile.create(path)) as file:
-        segment = ParquetFormat().start(file, SegmentLayout.of_mapping(archive.rows, {}, filters or {}))
+        layout = SegmentLayout.of_mapping(archive.rows, {}, filters or {})
+        segment = ParquetFormat().start(file, replace(layout, set_limits=limits))
         segment.write(batch)
         return segment.close(origin=None, path=path.as_uri(), partition_value=0)
 
@@ -143,13 +153,10 @@ def test_a_column_with_many_values_has_no_set(tmp_path: Path, archive: Any) -> N
         assert reader.value_sets.may_have(KEY_ID, b"nothing")
 
 
-def test_sets_take_little_and_other_readers_skip_them(
-    tmp_path: Path, archive: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sets_take_little_and_other_readers_skip_them(tmp_path: Path, archive: Any) -> None:
     with_sets, without = tmp_path / "with.parquet", tmp_path / "without.parquet"
     written(with_sets, archive, keys=900)
-    monkeypatch.setattr(writer, "listed_leaves", lambda _: {})
-    written(without, archive, keys=900)
+    written(without, archive, keys=900, limits=None)
     size = without.stat().st_size
     assert size < with_sets.stat().st_size <= size * 1.02
     footers = [pq.read_metadata(path).serialized_size for path in (with_sets, without)]
@@ -174,8 +181,8 @@ def test_damaged_sets_are_left_out(tmp_path: Path, archive: Any, caplog: pytest.
 
 
 def place_of(path: Path) -> str:
-    place: bytes = pq.read_metadata(path).metadata[b"archiver.index"]
-    return place.decode()
+    position: bytes = pq.read_metadata(path).metadata[b"archiver.index"]
+    return position.decode()
 
 
 def test_a_damaged_filter_hides_nothing(tmp_path: Path, archive: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -198,9 +205,15 @@ def test_a_damaged_filter_hides_nothing(tmp_path: Path, archive: Any, caplog: py
     assert "a bloom filter isn't as it was written" in caplog.text
 
 
-def test_filters_without_checksums_are_not_used(tmp_path: Path, archive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FileWriter, "_put_blob", lambda _: {})
-    written(tmp_path / "old.parquet", archive, keys=ROWS, filters={KEY_ID: 0.01})
+def test_filters_without_checksums_are_not_used(tmp_path: Path, archive: Any) -> None:
+    path = tmp_path / "old.parquet"
+    written(path, archive, keys=ROWS, filters={KEY_ID: 0.01})
+    with path.open("rb") as file:
+        end = FileEnd.read(file)
+    footer = bytes(end.footer).replace(b"archiver.index", b"archiver.other")
+    assert end.footer_start is not None
+    body = path.read_bytes()[: end.footer_start - 12]
+    path.write_bytes(body + FileEnd.of_footer(footer).with_checksum)
     with ParquetFormat().open(ObjectStore(), (tmp_path / "old.parquet").as_uri()) as reader:
         assert reader.value_sets == ValueSets()
         assert reader.may_contain(reader.blocks()[0], KEY_ID, b"nothing") is None
@@ -242,10 +255,10 @@ def test_the_largest_sets_are_left_out_of_a_small_file() -> None:
         2: frozenset(draw.randbytes(200) for _ in range(500)),
         3: frozenset(range(20)),
     }
-    blob, kept = blob_of(sets, {}, 64_000)
+    blob, kept = blob_of(sets, {}, SetLimits().bytes_of(64_000))
     assert kept.keys() == {1, 3}
     assert len(blob) <= 1_000
-    assert blob_of(sets, {}, 1_000) == (b"", {})
+    assert blob_of(sets, {}, SetLimits().bytes_of(16_000)) == (b"", {})
 
 
 def test_files_with_few_rows_list_few_values() -> None:

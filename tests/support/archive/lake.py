@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 from uuid import UUID, uuid4
@@ -47,6 +48,7 @@ from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.value_sets import SetLimits
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.creation import NewTable
@@ -75,6 +77,7 @@ class Lake:
         self._numbers = itertools.count()
         self.bloom_filters: dict[int, float] = {}
         self.values: dict[str, ValueTerms] = {}
+        self.set_limits = SetLimits()
         schema = schema_of(rows)
         staged = new_table_metadata(
             schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
@@ -160,9 +163,8 @@ class Lake:
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
         )
         with closing(SpoolFile.create(local)) as file:
-            writer = ParquetFormat().start(
-                file, SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters)
-            )
+            layout = SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters)
+            writer = ParquetFormat().start(file, replace(layout, set_limits=self.set_limits))
             writer.write(batch)
             info = writer.close(
                 origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest

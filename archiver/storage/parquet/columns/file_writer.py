@@ -19,11 +19,12 @@ from archiver.storage.parquet.columns.plan import ColumnPlan, NullNotAllowed
 from archiver.storage.parquet.compact_thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, Fields, packed
 from archiver.storage.parquet.file_end import MAGIC, FileEnd
 from archiver.storage.parquet.index_blob import FOOTER_KEY, BlobPlace, blob_of, segment_sums
-from archiver.storage.value_sets import SetsOfBlocks
+from archiver.storage.value_sets import SetLimits, SetsOfBlocks
 
 CREATED_BY: Final = b"archiver version 1.0.0"
 """Readers go by names and versions of this form to work around the known mistakes of writers."""
 _VERSION: Final = 2
+_USUAL_LIMITS: Final = SetLimits()
 
 # By their ids and kinds in parquet.thrift: of FileMetaData and KeyValue,
 _FILE_VERSION, _ROWS, _GROUPS, _PAIRS, _CREATED_BY = (1, I32), (3, I64), (4, LIST), (5, LIST), (6, BINARY)
@@ -63,6 +64,7 @@ class FileWriter:
         *,
         sorted_by: Sequence[int] = (),
         listed: Mapping[int, int] = MappingProxyType({}),
+        limits: SetLimits = _USUAL_LIMITS,
     ) -> None:
         self._sink = sink
         self._columns_of_rows = schema
@@ -70,7 +72,7 @@ class FileWriter:
         self._sorted_by = tuple(sorted_by)
         self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
-        self._listed, self._sets = listed, SetsOfBlocks(listed.values())
+        self._listed, self._sets, self._limits = listed, SetsOfBlocks(listed.values()), limits
         self.sets: Mapping[int, frozenset[int | bytes]] = {}
         """The sets of values in the file, by field id, when it is closed."""
         self._size = 0
@@ -154,7 +156,7 @@ class FileWriter:
             for index, chunk in enumerate(group.chunks)
             if chunk.bloom_filter is not None
         }
-        blob, self.sets = blob_of(self._sets.sets, checks, self._size)
+        blob, self.sets = blob_of(self._sets.sets, checks, self._limits.bytes_of(self._size))
         if not blob:
             return {}
         position = BlobPlace(self._size, len(blob), zlib.crc32(blob))
