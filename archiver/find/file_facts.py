@@ -144,8 +144,8 @@ class FileFacts:
         value, comparison = column.value, column.comparison
         if isinstance(kind, _TEXTS) and isinstance(value, str | bytes):
             return _are_bytes_outside(comparison, value.encode() if isinstance(value, str) else value, low, high)
-        is_number = isinstance(value, int) and not isinstance(value, bool) and is_comparison(comparison)
-        if isinstance(kind, IntegerType | LongType) and is_number:
+        is_integer = isinstance(kind, IntegerType | LongType)
+        if is_integer and isinstance(value, int) and not isinstance(value, bool) and is_comparison(comparison):
             return ~_numbers_may_be(comparison, value, _integers(low, -_FAR - 1), _integers(high, _FAR))
         return np.zeros(files.num_rows, np.bool_)
 
