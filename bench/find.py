@@ -6,6 +6,9 @@ values that are looked up don't occur. Sides take turns: `find` (`archiver.find`
 `scan` (`archiver replay --where`, the whole topic), and DuckDB over the same files, which uses bloom filters, too.
 `--latency` is waited for at each request of `find`. Results are medians; the ratio is the scan's time divided by
 find's, by the clock and by CPU. Requests are opened files and reads of data files.
+
+Then two cities are looked up, which bounds rule out in no file: one order of one file has the first, no order the
+second. Sides: hashes in the registry (a dictionary here), sets in the files alone, neither, and DuckDB.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+from unittest.mock import PropertyMock, patch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -38,12 +43,17 @@ from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay.export import Export
 from archiver.storage.metered import ReadMeter
+from archiver.storage.parquet.reader import ParquetSegmentReader
+from archiver.storage.value_sets import ValueSets
 from schema_mapping import Assignment, LedgerState, SourceSchema, assign
 from tests.archiver.conftest import Archive
 from tests.support.archive.lake import Lake, schema_of
 from tests.support.storage.filled_rows import rows_of
 
 T = TypeVar("T")
+USUAL, RARE, MISSING = b"Rotterdam", b"Marseille", b"Lisbon"
+CITY = "val.customer.address.city"
+TURNS = 7
 ABSENT = 0.1
 SCANS = 3
 
@@ -67,6 +77,8 @@ class SearchedTable:
     made: Assignment
     keys: list[bytes]
     paths: list[str]
+    rare: int
+    """The offset of the order that has the rare city."""
 
     def find(self, where: str, latency: float) -> tuple[list[int], FindReport]:
         query = FindQuery.parse(where=where)
@@ -82,7 +94,7 @@ class SearchedTable:
         archive = self.lake.archive(ledger=lambda *_: self.made.state)
         return _offsets(Export(selected=SelectedRecords.of(archive, Selection.parse(where=where))).batches())
 
-    def duckdb(self, column: str, value: bytes | int) -> list[int]:
+    def duckdb(self, column: str, value: bytes | str) -> list[int]:
         sql = f"SELECT kafka.offset, key, val, headers FROM read_parquet(?) WHERE {column} = ?"  # noqa: S608
         return [row[0] for row in duckdb.execute(sql, [self.paths, value]).fetchall()]
 
@@ -103,6 +115,10 @@ def table_of(folder: Path, files: int, records: int) -> SearchedTable:
     archive = Archive(rows=made.row)
     values = [order.value for order in orders(records)]
     decoded = made.row.value.decode(pa.array(values, pa.binary()))
+    chosen = next(number for number, value in enumerate(values) if USUAL in value)
+    values[chosen] = values[chosen].replace(USUAL, RARE)
+    with_rare = made.row.value.decode(pa.array(values, pa.binary()))
+    rare = files // 2 * records + chosen
     for start in range(0, files * records, records):
         rows = rows_of(archive, records, start=start)
         kafka = rows.column("kafka")
@@ -118,14 +134,45 @@ def table_of(folder: Path, files: int, records: int) -> SearchedTable:
         )
         columns = {
             "key": key,
-            "val": decoded,
+            "val": with_rare if start <= rare < start + records else decoded,
             "kafka": pa.StructArray.from_arrays([*parts.values()], fields=list(kafka.type)),
         }
         batch = pa.RecordBatch.from_arrays(
             [columns.get(name, rows.column(name)) for name in rows.schema.names], schema=rows.schema
         )
         lake.add(made.row, batch, start, start + records)
-    return SearchedTable(lake, made, keys, [it.file_path.removeprefix("file://") for it in lake.files()])
+    return SearchedTable(lake, made, keys, [it.file_path.removeprefix("file://") for it in lake.files()], rare)
+
+
+def compare_sets(table: SearchedTable, latency: float) -> None:
+    """Look up values of a column with few values in turns: with hashes in the registry, with sets, and without."""
+    kept = table.lake.values
+    no_sets = patch.object(ParquetSegmentReader, "value_sets", new_callable=PropertyMock, return_value=ValueSets())
+    sides = {
+        "hashes in the registry": (kept, nullcontext()),
+        "sets in files": ({}, nullcontext()),
+        "neither": ({}, no_sets),
+    }
+    for city, expected in ((RARE, [table.rare]), (MISSING, [])):
+        where = f"{CITY} = '{city.decode()}'"
+        times: dict[str, list[tuple[float, float]]] = {side: [] for side in (*sides, "DuckDB")}
+        reports: dict[str, FindReport] = {}
+        for _ in range(TURNS):
+            for side, (values, patched) in sides.items():
+                table.lake.values = dict(values)
+                with patched:
+                    seconds, (matches, reports[side]) = timed(partial(table.find, where, latency))
+                assert matches == expected, (side, matches)
+                times[side].append(seconds)
+            seconds, matches = timed(partial(table.duckdb, CITY, city.decode()))
+            assert matches == expected
+            times["DuckDB"].append(seconds)
+        table.lake.values = kept
+        print(f"{where}: {len(expected)} orders")
+        for side, took in times.items():
+            reads = reports[side].reads if side in reports else None
+            read = f", {reads.requests:,} requests, {reads.size_bytes:,} bytes" if reads else ""
+            print(f"  {side}: {_median(took, 0) * 1000:,.1f} ms, {_median(took, 1) * 1000:,.1f} ms of CPU{read}")
 
 
 def timed(call: Callable[[], T]) -> tuple[tuple[float, float], T]:
@@ -147,16 +194,16 @@ def main() -> None:
         size = sum(Path(path).stat().st_size for path in table.paths)
         print(f"{len(table.keys):,} orders in {chosen.files} files, {size / 1e6:,.0f} MB")
         draw = random.Random(2)
-        finds, scans, peers, requests, sizes = [], [], [], [], []
+        finds, scans, peers, requests, sizes = [], [], [], ([], []), []
         for number in range(chosen.lookups):
             is_there = draw.random() >= ABSENT
-            key = draw.choice(table.keys) if is_there else b"order-%09dx" % number
+            key = draw.choice(table.keys) + (b"" if is_there else b"x")
             expected = [table.keys.index(key)] if is_there else []
             where = f"key = '{key.decode()}'"
             seconds, (matches, report) = timed(partial(table.find, where, chosen.latency))
             assert matches == expected, (key, matches)
             finds.append(seconds)
-            requests.append(report.reads.requests)
+            requests[is_there].append(report.reads.requests)
             sizes.append(report.reads.size_bytes)
             if number < SCANS:
                 seconds, matches = timed(partial(table.scan, where))
@@ -165,10 +212,14 @@ def main() -> None:
             seconds, matches = timed(partial(table.duckdb, '"key"."__raw__"', key))
             assert matches == expected
             peers.append(seconds)
+        compare_sets(table, chosen.latency)
     took = [f"{_median(finds, kind) * 1000:,.0f} ms" for kind in (0, 1)]
     print(f"find {took[0]}, {took[1]} of CPU")
     read = f"{statistics.median(sizes):,.0f} bytes"
-    print(f"requests {statistics.median(requests):,.0f} (at most {max(requests):,}), {read}")
+    for made, what in zip(requests, ("an absent key", "a key"), strict=True):
+        if made:
+            print(f"requests for {what}: {statistics.median(made):,.0f}, at most {max(made):,}")
+    print(f"read {read}")
     for name, times in (("archiver replay --where", scans), ("DuckDB", peers)):
         ratios = [_median(times, kind) / _median(finds, kind) for kind in (0, 1)]
         print(f"{name} takes {ratios[0]:,.1f} times as long, and {ratios[1]:,.1f} times the CPU")

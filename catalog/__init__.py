@@ -17,4 +17,5 @@ __all__ = [
     "ranges",
     "recognition",
     "registry",
+    "value_terms",
 ]

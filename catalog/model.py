@@ -17,6 +17,7 @@ from ulid import ULID
 from catalog.digests import add_digests
 from catalog.partitioning import PartitionTuple, values_from_json, values_to_json
 from catalog.recognition import Recognition
+from catalog.value_terms import ValueTerms
 
 if TYPE_CHECKING:
     from schema_mapping.columns.evolution import Change
@@ -105,7 +106,8 @@ class DataFileInfo:
     `partition_value` counts hours, days or months since 1970, for `partitioned_by`, such as `day(13)` (None for old
     files). With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in
     `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for
-    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset); neither is in the JSON.
+    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset). `values` has some
+    columns' values. The last three aren't in the JSON.
     """
 
     path: str
@@ -128,6 +130,7 @@ class DataFileInfo:
     format: str = FIRST_FORMAT
     recognition: Recognition | None = None
     is_sorted: bool = field(default=False, compare=False)
+    values: ValueTerms | None = field(default=None, compare=False)
 
     @property
     def partition(self) -> PartitionTuple | None:

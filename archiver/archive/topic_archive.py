@@ -5,12 +5,12 @@ Never reads a replaced table under the same name, nor a table that was set back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import pyarrow as pa
@@ -44,21 +44,27 @@ from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+from catalog.value_terms import Lookup
 from schema_mapping.columns.ledger import LedgerState
 
 if TYPE_CHECKING:
     from archiver.storage.journal import TableJournal
 
 
+VALUES_WITHIN: Final = 5.0
+"""Seconds in which the registry has to answer for values of files. Without its answer, files are opened."""
+
+
 @dataclass(frozen=True, slots=True)
 class RegistrySources:
     """What the registry knows of a table, by the ids of cluster and table.
 
-    `mappings` reads mappings of rows, `ledger` the columns of all schema versions.
+    `mappings` reads mappings of rows, `ledger` the columns of all schema versions. `values` is as in `absent_values`.
     """
 
     mappings: Callable[[str, UUID], MappingSource] | None = None
     ledger: Callable[[str, UUID], LedgerState] | None = None
+    values: Callable[[str, UUID, Sequence[str], Sequence[Lookup]], Mapping[str, Sequence[bool]]] | None = None
 
 
 class TopicArchive:
@@ -96,6 +102,7 @@ class TopicArchive:
         fallback = sources.mappings(self.cluster_id, self.table_uuid) if sources.mappings else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._ledger = sources.ledger
+        self._values = sources.values
         self._schema = table.schema()
         ids = frozenset[int]() if bounded is None else bounded(self)
         cache = None if spill is None else PlanCache.below(spill)
@@ -107,6 +114,13 @@ class TopicArchive:
         if self._ledger is None:
             raise ReplayError("conditions on columns need the registry: open the archive with one", topic=self.topic)
         return self._ledger(self.cluster_id, self.table_uuid)
+
+    def absent_values(self, paths: Sequence[str], lookups: Sequence[Lookup]) -> Mapping[str, Sequence[bool]]:
+        """Return for files, by path, for each lookup, whether no row has the value.
+
+        Leaves out files that the registry has no values of. Raises RegistryError.
+        """
+        return {} if self._values is None else self._values(self.cluster_id, self.table_uuid, paths, lookups)
 
     @property
     def schema(self) -> Schema:
@@ -257,7 +271,7 @@ def open_archive(
     def ledger(cluster_id: str, table_uuid: UUID) -> LedgerState:
         from catalog.registry import RegistryReader
 
-        with RegistryReader(config.registry.dsn, connections=1) as reader:
+        with RegistryReader(config.registry.dsn, connections=1, answers_within=VALUES_WITHIN) as reader:
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
             if row is None:
                 raise ReplayError(
@@ -267,12 +281,21 @@ def open_archive(
                 )
             return reader.ledger.load(row)
 
+    def values(
+        cluster_id: str, table_uuid: UUID, paths: Sequence[str], lookups: Sequence[Lookup]
+    ) -> Mapping[str, Sequence[bool]]:
+        from catalog.registry import RegistryReader
+
+        with RegistryReader(config.registry.dsn, connections=1, answers_within=VALUES_WITHIN) as reader:
+            row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+            return {} if row is None else reader.values.absent(row, paths, lookups)
+
     coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
     spool = config.archive.spool
     return TopicArchive(
         topic,
         source,
-        registry=RegistrySources(registry, ledger),
+        registry=RegistrySources(registry, ledger, values),
         coercion=coercion,
         spill=spool,
         bounded=bounded,

@@ -4,6 +4,7 @@ __all__ = [
     "check_rows",
     "commit_staged",
     "compare_rows",
+    "file_values",
     "find_holes",
     "footers",
     "journal_completion",

@@ -16,17 +16,19 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, FixedType, IntegerType, LongType, StringType
 
 from archiver.archive import file_columns
-from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME
-from archiver.records.column_answers import has_column
-from archiver.records.possible import Leaf, may_hold
+from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME, BY_VALUES
+from archiver.find.value_facts import Absent, ValueFacts, needs_of
+from archiver.records.column_answers import has_column, is_comparison
+from archiver.records.possible import Leaf, leaves_of, may_hold
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
-from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, NullTest, NumberIs
+from archiver.records.where_syntax import BytesAre, ColumnIs, Comparison, Match, NullTest, NumberIs
 from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.row import RowMapping, row_mapping_from_text
 
 Numbers = npt.NDArray[np.int64]
 _FAR: Final = sys.maxsize
+_BY_BOUNDS: Final = ("partition", "offset", "time", "key", "column")
 _TEXTS: Final = (StringType, BinaryType, FixedType)
 
 
@@ -59,9 +61,12 @@ class FileFacts:
         return frozenset(identifier for identifier in ids if _is_scalar(self.schema, identifier))
 
     def possible(
-        self, where: Where, files: pa.Table, first_offsets: Mapping[int, int]
+        self, where: Where, files: pa.Table, first_offsets: Mapping[int, int], absent: Absent
     ) -> tuple[npt.NDArray[np.int64], Counter[str]]:
-        """Return the files that may hold matching records, by position, and how many each reason rules out."""
+        """Return the files that may hold matching records, by position, and how many each reason rules out.
+
+        `absent` is called at most once, with the files that nothing else rules out.
+        """
         left = np.arange(files.num_rows)
         ruled_out: Counter[str] = Counter()
         judges: Iterable[tuple[str, Callable[[pa.Table], Mask]]] = (
@@ -69,7 +74,8 @@ class FileFacts:
             (BY_POSITION, lambda rows: self._may(where, rows, ("partition", "offset"))),
             (BY_TIME, lambda rows: self._may(where, rows, ("partition", "offset", "time"))),
             (BY_KEY, lambda rows: self._may(where, rows, ("partition", "offset", "time", "key"))),
-            (BY_COLUMN, lambda rows: self._may(where, rows, ("partition", "offset", "time", "key", "column"))),
+            (BY_COLUMN, lambda rows: self._may(where, rows, _BY_BOUNDS)),
+            (BY_VALUES, lambda rows: self._may_by_values(where, rows, absent)),
         )
         for reason, judge in judges:
             if len(left):
@@ -80,6 +86,18 @@ class FileFacts:
 
     def _may(self, where: Where, files: pa.Table, by: tuple[str, ...]) -> Mask:
         return may_hold(where.condition, lambda leaf: self._judge(leaf, files, by))
+
+    def _may_by_values(self, where: Where, files: pa.Table, absent: Absent) -> Mask:
+        needs = {leaf: needs_of(leaf, self.key_id, self.columns) for leaf in leaves_of(where.condition)}
+        facts = ValueFacts.of([*needs.values()], files[file_columns.PATH].to_pylist(), absent)
+
+        def judge(leaf: Leaf) -> Mask:
+            possible = facts.possible(needs.get(leaf, ()))  # negated numbers are judged by their opposites
+            if isinstance(leaf, ColumnIs):
+                possible |= ~self._speaks(self.columns[leaf], files)
+            return self._judge(leaf, files, _BY_BOUNDS) & possible
+
+        return may_hold(where.condition, judge)
 
     def _judge(self, leaf: Leaf, files: pa.Table, by: tuple[str, ...]) -> Mask:
         match leaf:
@@ -101,27 +119,34 @@ class FileFacts:
 
     def _column_may_be(self, column: TableColumn, files: pa.Table) -> Mask:
         """Return the files in which a row may have the value, in this column or in another one."""
-        every = np.ones(files.num_rows, np.bool_)
-        hidden = (*filter(None, [column.errors]), *column.former)
-        is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)
-        if not is_told or not self.bounded.issuperset((column.field_id, *hidden)):
-            return every
-        speaks, rows = every, _numbers(files[file_columns.ROWS], 0)
-        for identifier in hidden:
-            speaks = speaks & (_numbers(files[file_columns.nulls_of(identifier)], -1) == rows)
+        speaks = self._speaks(column, files)
+        if not speaks.any():
+            return ~speaks
+        rows = _numbers(files[file_columns.ROWS], 0)
         is_null = _numbers(files[file_columns.nulls_of(column.field_id)], -1) == rows
         possible: Mask = np.logical_not(speaks & (is_null | self._is_outside(column, files)))
         return possible
 
+    def _speaks(self, column: TableColumn, files: pa.Table) -> Mask:
+        """Return the files in which no row has the field's value in any other place than the column."""
+        hidden = (*filter(None, [column.errors]), *column.former)
+        is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)
+        if not is_told or not self.bounded.issuperset((column.field_id, *hidden)):
+            return np.zeros(files.num_rows, np.bool_)
+        speaks, rows = np.ones(files.num_rows, np.bool_), _numbers(files[file_columns.ROWS], 0)
+        for identifier in hidden:
+            speaks = speaks & (_numbers(files[file_columns.nulls_of(identifier)], -1) == rows)
+        return speaks
+
     def _is_outside(self, column: TableColumn, files: pa.Table) -> Mask:
         kind = self.schema.find_type(column.field_id)
         low, high = files[file_columns.low_of(column.field_id)], files[file_columns.high_of(column.field_id)]
-        value = column.value
+        value, comparison = column.value, column.comparison
         if isinstance(kind, _TEXTS) and isinstance(value, str | bytes):
-            octets = pa.scalar(value.encode() if isinstance(value, str) else value, pa.binary())
-            return _true(pc.less(high, octets)) | _true(pc.greater(low, octets))
-        if isinstance(kind, IntegerType | LongType) and isinstance(value, int) and not isinstance(value, bool):
-            return (_integers(high, _FAR) < value) | (_integers(low, -_FAR - 1) > value)
+            return _are_bytes_outside(comparison, value.encode() if isinstance(value, str) else value, low, high)
+        is_integer = isinstance(kind, IntegerType | LongType)
+        if is_integer and isinstance(value, int) and not isinstance(value, bool) and is_comparison(comparison):
+            return ~_numbers_may_be(comparison, value, _integers(low, -_FAR - 1), _integers(high, _FAR))
         return np.zeros(files.num_rows, np.bool_)
 
 
@@ -149,24 +174,30 @@ def _numbers_may_be(comparison: Comparison, value: int, low: Numbers, high: Numb
 
 def _bytes_may_match(leaf: BytesAre, files: pa.Table, identifier: int) -> Mask:
     low, high = files[file_columns.low_of(identifier)], files[file_columns.high_of(identifier)]
-    value = pa.scalar(leaf.value, pa.binary())
-    is_below, is_above = _true(pc.less(high, value)), _true(pc.greater(low, value))
     has_none = _numbers(files[file_columns.nulls_of(identifier)], -1) == _numbers(files[file_columns.ROWS], 0)
-    match leaf.comparison:
-        case "=":
-            out = is_below | is_above
-        case "<":
-            out = _true(pc.greater_equal(low, value))
-        case "<=":
-            out = is_above
-        case ">" | ">=":
-            out = is_below
-        case "starts with":
-            out = is_below | _true(pc.greater(pc.binary_slice(low, 0, len(leaf.value)), value))
-        case _:
-            out = np.zeros(files.num_rows, np.bool_)
-    possible: Mask = np.logical_not(out | has_none)
+    possible: Mask = np.logical_not(_are_bytes_outside(leaf.comparison, leaf.value, low, high) | has_none)
     return possible
+
+
+def _are_bytes_outside(
+    comparison: Comparison | Match, octets: bytes, low: pa.ChunkedArray, high: pa.ChunkedArray
+) -> Mask:
+    """Which files have bounds that exclude a match. Bounds may be cut."""
+    value = pa.scalar(octets, pa.binary())
+    is_below, is_above = _true(pc.less(high, value)), _true(pc.greater(low, value))
+    match comparison:
+        case "=":
+            return is_below | is_above
+        case "<":
+            return _true(pc.greater_equal(low, value))
+        case "<=":
+            return is_above
+        case ">" | ">=":
+            return is_below
+        case "starts with":
+            return is_below | _true(pc.greater(pc.binary_slice(low, 0, len(octets)), value))
+        case _:
+            return np.zeros(len(low), np.bool_)
 
 
 def _integers(bounds: pa.ChunkedArray, missing: int) -> Numbers:

@@ -15,9 +15,10 @@ BY_KEY: Final = "bounds of keys"
 BY_COLUMN: Final = "bounds of columns"
 BY_RETIREMENT: Final = "retired records"
 BY_STATISTICS: Final = "statistics"
+BY_VALUES: Final = "sets of values"
 BY_FILTER: Final = "bloom filters"
 
-REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_FILTER)
+REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_VALUES, BY_FILTER)
 """In the order in which they are tried."""
 
 
@@ -42,6 +43,8 @@ class FindReport:
     blocks_out: Counter[str] = field(default_factory=Counter)
     reads: ReadMeter = field(default_factory=ReadMeter)
     """Requests for data files and their delete files. Manifests aren't counted."""
+    registry_error: str | None = None
+    """Why the registry's values of files aren't used. Each topic would fail in the same way."""
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, **counts: int) -> None:

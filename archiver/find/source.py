@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,8 +29,11 @@ from archiver.records.where import Where
 from archiver.records.where_syntax import ColumnIs
 from archiver.storage.metered import ReadMeter
 from archiver.storage.objects import ObjectStore
+from catalog.errors import RegistryError
+from catalog.value_terms import Lookup
 from schema_mapping.columns.ledger import LedgerState
 
+_LOG: Final = logging.getLogger(__name__)
 Opens = Callable[[Callable[[TopicArchive], frozenset[int]]], TopicArchive]
 """Opens a topic's archive with the bounds of the columns that the argument returns."""
 FAR: Final = sys.maxsize
@@ -93,7 +98,9 @@ class FindSource:
     def files(self, report: FindReport) -> FileQueue:
         """Return the files that may hold matching records, best times first."""
         files = self.snapshot.files
-        left, ruled_out = self.facts.possible(self.query.where, files.columns, self.snapshot.first_offsets)
+        left, ruled_out = self.facts.possible(
+            self.query.where, files.columns, self.snapshot.first_offsets, partial(self._absent, report)
+        )
         report.add(files=len(files))
         report.rule_out(files=ruled_out)
         if self.query.oldest_first:
@@ -101,6 +108,19 @@ class FindSource:
         latest = pc.fill_null(files.columns[file_columns.LATEST], FAR).to_numpy()[left]
         order = np.argsort(-latest, kind="stable")
         return FileQueue(files, left[order], -latest[order])
+
+    def _absent(
+        self, report: FindReport, paths: Sequence[str], lookups: Sequence[Lookup]
+    ) -> Mapping[str, Sequence[bool]]:
+        """Return what the registry has of files; nothing if it can't be used."""
+        if report.registry_error is not None:
+            return {}
+        try:
+            return self.archive.absent_values(paths, lookups)
+        except RegistryError as error:
+            _LOG.info("%s: the registry's values of files can't be used: %s", self.archive.topic, error)
+            report.registry_error = str(error)
+            return {}
 
     @property
     def columns(self) -> Mapping[ColumnIs, TableColumn]:

@@ -14,6 +14,7 @@ from archiver.archive.assemble import Mappings
 from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN
 from archiver.records.column_answers import is_absent, speaks_for_all
 from archiver.records.possible import Leaf, may_be, may_hold, may_match
+from archiver.records.set_facts import may_hold_by_sets, may_match_by_sets
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, NullTest, NumberIs
@@ -46,9 +47,13 @@ class BlockFacts:
         """Whether the condition may hold for a row, by statistics."""
         return self._may(where, self._by_bounds)
 
+    def by_sets(self, where: Where) -> bool:
+        """Whether the condition may hold for a row, by statistics and sets. Raises subclasses of StorageError."""
+        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf))
+
     def by_filters(self, where: Where) -> bool:
-        """Whether the condition may hold for a row, by statistics and filters. Raises subclasses of StorageError."""
-        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_filter(leaf))
+        """Whether the condition may hold for a row, by all facts. Raises subclasses of StorageError."""
+        return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf) and self._by_filter(leaf))
 
     def _may(self, where: Where, judge: Callable[[Leaf], bool]) -> bool:
         def mask(leaf: Leaf) -> Mask:
@@ -79,6 +84,13 @@ class BlockFacts:
             return may_match(leaf, low, high)
         return count != 0
 
+    def _by_set(self, leaf: Leaf) -> bool:
+        sets = self.reader.value_sets
+        if not isinstance(leaf, ColumnIs):
+            return may_hold_by_sets(leaf, sets, self.key_id)
+        column = self.columns[leaf]
+        return may_match_by_sets(column, sets) or not self._speaks(column)
+
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:
             case BytesAre("key", "=", value) if self.key_id is not None:
@@ -86,7 +98,7 @@ class BlockFacts:
             case ColumnIs():
                 column = self.columns[leaf]
                 constant = column.value
-                if not isinstance(constant, str | bytes | int) or not self._speaks(column):
+                if leaf.comparison != "=" or not isinstance(constant, str | bytes | int) or not self._speaks(column):
                     return True
                 return self.reader.may_contain(self.block, column.field_id, constant) is not False
             case _:

@@ -5,8 +5,10 @@ If a row has `__raw__` or `__unrecognized__` bytes, or a former column of the fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from enum import Enum, auto
+from typing import TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +17,10 @@ import pyarrow.compute as pc
 from archiver.archive.assemble import Mappings
 from archiver.archive.deletes import Mask
 from archiver.records.column_values import Value
+from archiver.records.possible import may_be, may_match
 from archiver.records.table_columns import TableColumn
-from archiver.records.where import Answer
+from archiver.records.where import COMPARE, MATCHES, Answer
+from archiver.records.where_syntax import BytesAre, Comparison, Match
 from archiver.storage.row_columns import column_by_id, field_id
 from archiver.storage.segment import Block, SegmentReader
 from schema_mapping import names
@@ -54,7 +58,7 @@ def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings:
     if not speaks_for_all(asked, block, reader, mappings):
         return False
     counts = reader.set_counts(block, frozenset((asked.field_id,)))
-    return counts.get(asked.field_id) == 0 or _is_outside(asked.value, reader.value_bounds(block, asked.field_id))
+    return counts.get(asked.field_id) == 0 or _is_outside(asked, reader.value_bounds(block, asked.field_id))
 
 
 def speaks_for_all(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
@@ -75,15 +79,16 @@ def has_column(asked: TableColumn, row: RowMapping) -> bool:
     return _reach(asked, _part(asked, row)) is _Reach.COLUMN
 
 
-def _is_outside(value: Value, bounds: tuple[int, int] | tuple[bytes, bytes] | None) -> bool:
+def _is_outside(asked: TableColumn, bounds: tuple[int, int] | tuple[bytes, bytes] | None) -> bool:
+    value, comparison = asked.value, asked.comparison
     if bounds is None or isinstance(value, bool):
         return False
     low, high = bounds
-    if isinstance(low, int) and isinstance(high, int):
-        return isinstance(value, int) and not low <= value <= high
+    if isinstance(low, int) and isinstance(high, int) and is_comparison(comparison):
+        return isinstance(value, int) and not may_be(comparison, value, low, high)
     if isinstance(low, bytes) and isinstance(high, bytes) and isinstance(value, str | bytes):
         octets = value.encode() if isinstance(value, str) else value
-        return not low <= octets <= high
+        return not may_match(BytesAre("value", comparison, octets), low, high)
     return False
 
 
@@ -102,22 +107,41 @@ def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
     """None if the column is missing or has another type."""
     column = column_by_id(rows, asked.field_id)
     try:
-        return None if column is None else _true(equal(column, asked.value))
+        return None if column is None else _true(compared(column, asked.comparison, asked.value))
     except pa.ArrowException:
         return None
 
 
-def equal(column: pa.Array, value: Value) -> pa.Array:
-    """Compare a column with a value, numerically if both are numbers, with the column's rounding."""
+def compared(column: pa.Array, comparison: Comparison | Match, value: Value) -> pa.Array:
+    """Compare a column with a value, numerically if both are numbers, with the column's rounding.
+
+    Texts and bytes compare by their bytes. NaN only differs from numbers.
+    """
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         column, kind = column.storage, kind.storage_type
+    compare = COMPARE[comparison]
+    if comparison in MATCHES:
+        return compare(column, pattern=value)
     if pa.types.is_floating(kind):
-        rounded = pa.scalar(value, kind)
-        return pc.and_(pc.equal(column, rounded), pc.is_finite(column))
+        return _compared_floats(column, comparison, value)
     if isinstance(value, str | bytes):
-        return pc.equal(column, pa.scalar(value, kind))
-    return pc.equal(column, pa.scalar(value))
+        return compare(column, pa.scalar(value, kind))
+    return compare(column, pa.scalar(value))
+
+
+def _compared_floats(column: pa.Array, comparison: Comparison | Match, value: Value) -> pa.Array:
+    rounded = pa.scalar(value, column.type)
+    if comparison in ("=", "!="):
+        equal = pc.and_(pc.equal(column, rounded), pc.is_finite(column))
+        return equal if comparison == "=" else pc.invert(equal)
+    bound = rounded.as_py() if math.isfinite(rounded.as_py()) else value  # larger than any number of the column
+    return COMPARE[comparison](column.cast(pa.float64()), pa.scalar(bound, pa.float64()))
+
+
+def is_comparison(comparison: Comparison | Match) -> TypeGuard[Comparison]:
+    """Whether it orders values, instead of looking into texts."""
+    return comparison not in MATCHES
 
 
 def _part(asked: TableColumn, row: RowMapping) -> ValueMapping:

@@ -40,8 +40,9 @@ _DIGITS: Final = 100
 
 
 def value_for(asked: ColumnIs, kind: IcebergType) -> Value:
-    """Parse a value by a column's type. Raises ConfigError."""
+    """Parse a value by a column's type. Raises ConfigError, also if values of the type don't compare so."""
     constant = asked.value
+    _check_comparison(asked, kind)
     match kind, constant.kind:
         case StringType(), "text":
             return constant.text
@@ -58,6 +59,23 @@ def value_for(asked: ColumnIs, kind: IcebergType) -> Value:
             return _parsed(asked, kind)
         case _:
             raise _mismatch(asked, kind)
+
+
+def _check_comparison(asked: ColumnIs, kind: IcebergType) -> None:
+    match asked.comparison, kind:
+        case "=" | "!=", _:
+            return
+        case "starts with" | "ends with" | "contains", StringType() | BinaryType():
+            return
+        case "starts with" | "ends with" | "contains", _:
+            raise ConfigError(
+                f"--where: the column is of type {kind}, and only text and bytes compare with `{asked.comparison}`",
+                column=asked.column,
+            )
+        case _, BooleanType():
+            raise ConfigError(
+                f"--where: the column is true or false: `{asked.comparison}` says nothing of it", column=asked.column
+            )
 
 
 def _number(asked: ColumnIs, kind: IcebergType) -> Value:

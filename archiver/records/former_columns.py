@@ -5,8 +5,10 @@ Only widening keeps a column; any other change makes a column with the same path
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from schema_mapping.columns.ledger import LedgerEntry, LedgerState
 from schema_mapping.columns.paths import Path, field_step, is_field, is_nanos
@@ -15,6 +17,7 @@ from schema_mapping.names import KEY, MEMBER_STEP, UNRECOGNIZED_STEP
 from schema_mapping.row import row_mapping_from_text
 from schema_mapping.value_format import ValueMapping
 
+_UNSIGNED: Final = re.compile(r"\b(uint64|fixed64|UInt64Value)\b")
 _STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 
 
@@ -31,6 +34,16 @@ class ColumnHistory:
         if entry is None or not is_field(entry.path[-1]):
             return False
         return any(each.declared(entry.path).is_enum for each in self._mappings(entry.root, field_id))
+
+    def is_unsigned(self, field_id: int) -> bool:
+        """Whether the largest numbers are negative in the column."""
+        entry = self._entries.get(field_id)
+        if entry is None or not is_field(entry.path[-1]):
+            return False
+        if entry.type is not ColumnType.LONG:
+            return entry.type is ColumnType.UINT
+        types = (mapping.declared(entry.path).type for mapping in self._mappings(entry.root, field_id))
+        return any(_UNSIGNED.search(kind) for kind in types)
 
     def messages(self, field_id: int) -> frozenset[str]:
         entry = self._entries.get(field_id)

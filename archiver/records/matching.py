@@ -52,7 +52,7 @@ class SelectedRecords:
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """Yield the chosen records of a range, maybe none, with the offset up to which all were read."""
         where = self.selection.where
-        matches = where is not None and (self.columns or shape.shows or "key" in where.parts)
+        matches = where is not None and (self.columns or shape.shows or where.parts & {"key", "headers"})
         batches = self.archive.records(
             wanted.partition,
             wanted.start_offset,

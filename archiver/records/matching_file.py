@@ -1,6 +1,7 @@
 """Reads the matching records of one open file.
 
-Blocks are skipped by statistics; then only the condition's columns are read, until a row may match.
+Blocks are skipped by statistics, sets of values and filters; then only the condition's columns are read, until a row
+may match.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class MatchingFile:
 
     def _is_ruled_out(self, block: Block) -> bool:
         key_id = None if self.judged.coercion.key else self.key_id
-        return not BlockFacts(self.reader, block, self.columns, self.judged.mappings, key_id).by_statistics(self.where)
+        return not BlockFacts(self.reader, block, self.columns, self.judged.mappings, key_id).by_filters(self.where)
 
     def _may_match(self, block: Block, wanted: RowRange) -> bool:
         if self._lacks_a_column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -42,6 +42,18 @@ def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bo
         case _:
             mask = judge(condition)
             return np.ones_like(mask) if negated else mask
+
+
+def leaves_of(condition: Condition) -> Iterator[Leaf]:
+    """Yield the conditions without parts."""
+    match condition:
+        case Not(term):
+            yield from leaves_of(term)
+        case AllOf(terms) | AnyOf(terms):
+            for term in terms:
+                yield from leaves_of(term)
+        case _:
+            yield condition
 
 
 def may_be(comparison: Comparison, value: int, low: int, high: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, StructType
@@ -11,14 +12,16 @@ from archiver.errors import ConfigError
 from archiver.records.column_values import INSTEAD, Value, value_for
 from archiver.records.former_columns import ColumnHistory
 from archiver.records.where import Where
-from archiver.records.where_syntax import ColumnIs
+from archiver.records.where_syntax import ColumnIs, Comparison, Match
 from schema_mapping import names
 from schema_mapping.columns.ledger import LedgerState
+
+_ORDERS: Final = ("<", "<=", ">", ">=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column below `key` or `val`, by field ids, and the value to compare with.
+    """A column below `key` or `val`, by field ids, how it is compared, and with which value.
 
     Columns that make a row unknown: `errors` is `__err__`, `unrecognized` the `__unrecognized__` of the messages around
     it, `former` its former columns. `messages` are the message types that have the column.
@@ -32,6 +35,7 @@ class TableColumn:
     former: tuple[int, ...] = ()
     messages: frozenset[str] = frozenset()
     value: Value
+    comparison: Comparison | Match = "="
 
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
@@ -46,6 +50,12 @@ def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[Col
             raise ConfigError(
                 "--where: the column is an enum. Rows of older schema versions may have its values by other names or"
                 f" as numbers, so a condition would miss some: {INSTEAD}",
+                column=asked.column,
+            )
+        if asked.comparison in _ORDERS and history.is_unsigned(column.field_id):
+            raise ConfigError(
+                "--where: the column has unsigned numbers, and large ones are negative in it: compare it with `=`,"
+                " `!=` or `in`",
                 column=asked.column,
             )
     return {
@@ -85,6 +95,7 @@ def _column(asked: ColumnIs, schema: Schema) -> TableColumn:
         errors=errors,
         unrecognized=tuple(unrecognized),
         value=value_for(asked, kind),
+        comparison=asked.comparison,
     )
 
 

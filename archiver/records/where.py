@@ -34,7 +34,7 @@ _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
 _COLUMNS: Final[dict[NumberField, str]] = {"partition": "partition", "offset": "offset", "time": "timestamp"}
 OPPOSITE: Final[dict[Comparison, Comparison]] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_COMPARE: Final[dict[str, Callable[..., Any]]] = {
+COMPARE: Final[dict[str, Callable[..., Any]]] = {
     "=": pc.equal,
     "!=": pc.not_equal,
     "<": pc.less,
@@ -46,7 +46,7 @@ _COMPARE: Final[dict[str, Callable[..., Any]]] = {
     "contains": pc.match_substring,
 }
 _TEXT_OR_SPACE: Final = re.compile(r"""(?P<text>'[^']*'|"[^"]*")|\s+""")
-_MATCHES: Final = ("starts with", "ends with", "contains")
+MATCHES: Final = ("starts with", "ends with", "contains")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +184,10 @@ def _parts(condition: Condition) -> Iterator[str]:
 
 
 def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array:
-    if comparison in _MATCHES:
-        return _COMPARE[comparison](column, pattern=value)
+    if comparison in MATCHES:
+        return COMPARE[comparison](column, pattern=value)
     kind = pa.int64() if isinstance(value, int) else column.type
-    return _COMPARE[comparison](column, pa.scalar(value, kind))
+    return COMPARE[comparison](column, pa.scalar(value, kind))
 
 
 def _of_headers(records: pa.RecordBatch, header: Header, holds: Callable[[pa.Array], Mask]) -> Mask:

@@ -2,7 +2,7 @@
 
     partition in (0, 3) and time >= 2026-01-31T00:00:00Z and not key starts with 'test-'
     offset < 1200 or header['trace'] = 'abc' or value is null
-    val.customer.id = 'x' and val.tier in (1, 2)
+    val.customer.id = 'x' and val.tier in (1, 2) and val.total >= 99.5 and val.note contains 'late'
 
 `or` binds weakest, then `and`, then `not`. Text in quotes means its UTF-8 bytes ('it''s'), 0x00ff means these bytes.
 """
@@ -71,10 +71,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class ColumnIs:
-    """A column below `key` or `val` equals a constant. Null equals nothing."""
+    """A column below `key` or `val` compares so with a constant. Null matches nothing."""
 
     path: tuple[str, ...]
     value: Constant
+    comparison: Comparison | Match = "="
 
     @property
     def column(self) -> str:
@@ -268,20 +269,12 @@ class _Parser:
                 raise self._wrong("expected `null`")
             return Not(NullTest(field)) if negated else NullTest(field)
         negated = self._is("not")
-        found: Condition | None = None
+        found: Condition
         if self._is("in"):
             found = AnyOf(tuple(BytesAre(field, "=", each) for each in self._listed(self._octets)))
-        elif self._is("contains"):
-            found = BytesAre(field, "contains", self._octets())
-        elif self._is("starts", "with"):
-            found = BytesAre(field, "starts with", self._octets())
-        elif self._is("ends", "with"):
-            found = BytesAre(field, "ends with", self._octets())
-        if found is not None:
-            return Not(found) if negated else found
-        if negated:
-            raise self._wrong("expected `in`, `contains`, `starts with` or `ends with`")
-        return BytesAre(field, self._comparison(), self._octets())
+        else:
+            found = BytesAre(field, self._comparison_or_match(is_negated=negated), self._octets())
+        return Not(found) if negated else found
 
     def _column(self) -> Condition:
         part, *below = self._here.text.split(".")
@@ -290,14 +283,13 @@ class _Parser:
         self._take()
         path = (part.lower(), *below)
         negated = self._is("not")
+        found: Condition
         if self._is("in"):
             found = AnyOf(tuple(ColumnIs(path, each) for each in self._listed(self._constant)))
-            return Not(found) if negated else found
-        if negated:
-            raise self._wrong("expected `in`")
-        if not (self._is("=") or self._is("==")):
-            raise self._wrong("columns compare with `=`, `in` and `not in`, and with nothing else")
-        return ColumnIs(path, self._constant())
+        else:
+            comparison = self._comparison_or_match(is_negated=negated)
+            found = ColumnIs(path, self._constant(), comparison)
+        return Not(found) if negated else found
 
     def _constant(self) -> Constant:
         token = self._here
@@ -313,6 +305,18 @@ class _Parser:
                 return Constant("truth", self._take().text.lower())
             case _:
                 raise self._wrong("expected text in quotes, a number, true, false, a time, or bytes such as 0x00ff")
+
+    def _comparison_or_match(self, *, is_negated: bool) -> Comparison | Match:
+        """Take a comparison. After a `not`, only matches may follow."""
+        if self._is("contains"):
+            return "contains"
+        if self._is("starts", "with"):
+            return "starts with"
+        if self._is("ends", "with"):
+            return "ends with"
+        if is_negated:
+            raise self._wrong("expected `in`, `contains`, `starts with` or `ends with`")
+        return self._comparison()
 
     def _comparison(self) -> Comparison:
         token = self._here

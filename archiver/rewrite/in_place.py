@@ -14,6 +14,7 @@ from typing import Final
 from archiver.archive.deletion_vectors import vector_place
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.commit.commit_staged import settle_staged
+from archiver.commit.file_values import keep_values
 from archiver.errors import StorageError
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.rewrite.settling import check_goes_on, settle_rewrites
@@ -73,6 +74,7 @@ def put_in_place(
             journal.keep_rewrite(rewrite)
             work.trail(topic).rewrote(rewrite, snapshot_id=snapshot_id)
             registry.rewrites.finish(topic, rewrite)
+            keep_values(registry, topic, [new.file for group in rewrite.groups for new in group.files])
             pass_point(FaultPoint.AFTER_CONFIRM)
             if any(_takes_place_of(rewrite, each) for each in registry.rewrites.unfinished(topic)):
                 # Left by a killed run. While it is open, its files, old or new, are not deleted.

@@ -15,10 +15,12 @@ from typing import Final
 from ulid import ULID
 
 from archiver.commit.commit_staged import settle_staged
+from archiver.commit.file_values import restore_values
 from archiver.commit.table_rows import TableRows
 from archiver.rewrite.table_work import TableWork
 from archiver.storage.formats import FORMATS
 from archiver.storage.journal import TableJournal
+from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from catalog.errors import RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
@@ -57,6 +59,8 @@ def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool =
                 journal.keep_rewrite(rewrite)
                 trail.rewrote(rewrite, snapshot_id=snapshot_id, is_late=True)
                 registry.rewrites.finish(topic, rewrite)
+                new = {path: FORMATS.of_path(path) for path in rewrite.new_paths if path in files}
+                restore_values(registry, topic, new, ObjectStore.of_table(table.iceberg))
             case RewriteOutcome.DISPLACED:
                 registry.rewrites.abandon(topic, rewrite)
             case RewriteOutcome.OPEN if rewrite.commit_id in over:

@@ -18,4 +18,5 @@ __all__ = [
     "spool",
     "spool_file",
     "store_errors",
+    "value_sets",
 ]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.value_sets import SetLimits, ValueSets
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
@@ -43,7 +44,8 @@ class SegmentLayout:
     """What all rows of a file have in common.
 
     Columns have field ids in their metadata. Mappings are `RowMapping.to_json()`, in a rewritten file also
-    `other_mappings` by version. `bloom_filters` are false-positive rates by field id.
+    `other_mappings` by version. `bloom_filters` are false-positive rates by field id. Without
+    `set_limits` files have no sets of values.
     """
 
     schema: pa.Schema
@@ -53,6 +55,7 @@ class SegmentLayout:
     bloom_filters: Mapping[int, float] = field(default_factory=dict)
     other_mappings: Mapping[int, str] = field(default_factory=dict)
     plain_encodings: bool = False
+    set_limits: SetLimits | None = field(default_factory=SetLimits)
 
     @classmethod
     def of_mapping(
@@ -212,8 +215,15 @@ class SegmentReader(Protocol):
         None if the file doesn't say it, or the column is of another type.
         """
 
+    @property
+    def value_sets(self) -> ValueSets:
+        """All values of some columns in the file. Empty if the file has no sets, or damaged ones.
+
+        Raises subclasses of StorageError.
+        """
+
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
-        """Whether the column may have this value in the block, by a filter. None if there is no filter for it.
+        """Whether the column may have this value in the block, by a filter. None without a filter, or a damaged one.
 
         Raises subclasses of StorageError.
         """

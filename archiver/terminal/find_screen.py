@@ -63,6 +63,8 @@ def explained(report: FindReport) -> Iterator[Text]:
     """Say what each stage of a search ruled out, and what was read."""
     opened = f"{counted(report.files_opened, 'file')} opened"
     yield Text(f"manifests: {counted(report.files, 'file')}; ruled out {_reasons(report.files_out)}; {opened}")
+    if report.registry_error is not None:
+        yield Text(f"registry: no file was ruled out by its values: {report.registry_error}")
     read = f"{counted(report.blocks_read, 'row group')} read"
     yield Text(f"files: {counted(report.blocks, 'row group')}; ruled out {_reasons(report.blocks_out)}; {read}")
     yield Text(
@@ -78,6 +80,7 @@ def report_json(report: FindReport) -> dict[str, Any]:
         "topics": report.topics,
         "files": report.files,
         "files_ruled_out": _counts(report.files_out),
+        "registry_error": report.registry_error,
         "files_opened": report.files_opened,
         "row_groups": report.blocks,
         "row_groups_ruled_out": _counts(report.blocks_out),

@@ -101,9 +101,9 @@ class Postgres:
         return database
 
     @classmethod
-    def read_only(cls, dsn: str, *, connections: int = 4) -> Self:
+    def read_only(cls, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> Self:
         """Open for reading. Raises RegistryNotMigrated or RegistryOutdated for other versions."""
-        database = cls(dsn, connections=connections, may_write=False)
+        database = cls(dsn, connections=connections, may_write=False, answers_within=answers_within)
         with database._closed_on_error():
             database.check_migrated()
         return database

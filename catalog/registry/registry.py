@@ -20,6 +20,7 @@ from catalog.registry import (
     chores,
     erased_offsets,
     expected_rows,
+    file_values,
     files,
     first_offsets,
     group_coordinators,
@@ -128,6 +129,15 @@ class Files(Part):
             files.record(connection, topic, settled)
             if settled.landed:
                 expected_rows.forget_checked(connection, topic)
+
+
+class FileValuesReader(Part):
+    absent = in_statements(file_values.absent)
+
+
+class FileValues(FileValuesReader):
+    note = in_transaction(file_values.note)
+    missing = in_statements(file_values.missing)
 
 
 class MissingObjects(Part):
@@ -304,15 +314,16 @@ class _Opened:
 class RegistryReader(_Opened):
     """The registry for readers of archives, with SELECT only, also on a replica.
 
-    Opening raises RegistryNotMigrated or RegistryOutdated for other versions.
+    Opening raises RegistryNotMigrated or RegistryOutdated for other versions. `answers_within` is as in Registry.
     """
 
-    def __init__(self, dsn: str, *, connections: int = 4) -> None:
-        super().__init__(Postgres.read_only(dsn, connections=connections))
+    def __init__(self, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> None:
+        super().__init__(Postgres.read_only(dsn, connections=connections, answers_within=answers_within))
         self.topics = TopicReader(self._postgres)
         self.ledger = LedgerReader(self._postgres)
         self.starts = PartitionStartsReader(self._postgres)
         self.ranges = RangeReader(self._postgres)
+        self.values = FileValuesReader(self._postgres)
 
 
 class Registry(_Opened):
@@ -327,6 +338,7 @@ class Registry(_Opened):
         self.ledger = Ledger(self._postgres)
         self.starts = PartitionStarts(self._postgres)
         self.files = Files(self._postgres)
+        self.values = FileValues(self._postgres)
         self.missing = MissingObjects(self._postgres)
         self.rows = ExpectedRows(self._postgres)
         self.rewrites = PendingRewrites(self._postgres)

@@ -25,8 +25,9 @@ from catalog.errors import (
 )
 from catalog.iceberg.settle import Landed, Refused, Settled
 from catalog.model import FileState, PartitionOffset, StateCount, TopicRow, TranslatedRange
-from catalog.registry import Registry, topics
+from catalog.registry import Registry, RegistryReader, topics
 from catalog.registry.postgres import Postgres
+from catalog.value_terms import Lookup, ValueTerms
 from tests.support.catalog.memory import span
 from tests.support.engine.forked import FORKED
 from tests.support.servers.stack import Stack
@@ -185,6 +186,31 @@ class TestTopics:
     def test_a_topic_of_another_registry_is_named(self, registry: Registry, orders: TopicRow):
         with pytest.raises(RegistryError, match="does not know the topic any more"):
             registry.files.stage(replace(orders, id=99), [span(0, 0, 1)], table_offsets=NOWHERE)
+
+
+class TestFileValues:
+    def test_values_rule_out_files_and_go_with_their_rows(self, registry: Registry, orders: TopicRow, dsn: str):
+        ranges = [span(0, 0, 10), span(0, 10, 20), span(0, 20, 30)]
+        staged = registry.files.stage(orders, ranges, table_offsets=NOWHERE).accepted
+        paths = [file.path for range_ in staged for file in range_.files]
+        values = ValueTerms.of_sets({7: frozenset({b"a\x00", b"b"}), 8: frozenset(range(400)), 9: frozenset()})
+        registry.values.note(orders, {paths[0]: values, paths[1]: ValueTerms(columns=(7,)), "elsewhere": values})
+        registry.values.note(orders, {paths[0]: ValueTerms()})  # the first stays
+        lookups = [Lookup(7, b"a\x00"), Lookup(7, "c"), Lookup(8, 399), Lookup(8, 400), Lookup(9, 1), Lookup(5, 1)]
+        assert registry.values.absent(orders, [*paths, "elsewhere"], lookups) == {
+            paths[0]: [False, True, False, True, True, False],
+            paths[1]: [True, True, False, False, False, False],
+        }
+        with RegistryReader(dsn) as reader:
+            assert reader.values.absent(orders, paths[1:2], lookups[:1]) == {paths[1]: [True]}
+        assert registry.values.missing(orders, paths) == [], "none is committed"
+        registry.files.confirm(orders, [range_.id for range_ in staged], commit_id="c")
+        assert registry.values.missing(orders, [*paths, "elsewhere"]) == [paths[2]]
+        with psycopg.connect(dsn) as connection:
+            (size,) = connection.execute("SELECT max(pg_column_size(v.*)) FROM file_values AS v").fetchone() or (0,)
+            assert size <= 4_096
+            connection.execute("DELETE FROM files WHERE path = %s", (paths[0],))
+        assert registry.values.absent(orders, paths[:1], lookups) == {}
 
 
 class TestFence:

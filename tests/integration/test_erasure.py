@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 import time
 from collections.abc import Sequence
@@ -38,7 +39,15 @@ from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.retire.job import Expire
 from catalog.errors import RecordsHeld
 from catalog.ranges.holes import GoneRows
-from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her
+from tests.support.archive.forgotten import (
+    NAME,
+    acts,
+    files_with_her_in_sets,
+    hashes_of_her,
+    objects_with_her,
+    registry_with_her,
+    values_of_files,
+)
 from tests.support.archive.job_runs import archive_once, run, without_registry
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.regrouping import Workshop
@@ -52,12 +61,15 @@ START = 1_767_225_600_000
 
 
 def produce(stack: Stack, topic: str, numbers: range) -> None:
-    """Each fifth record is hers; values are raw, so their bytes would be found in any object that has them."""
+    """Each fifth record is hers; values are raw, so their bytes would be found in any object that has them.
+
+    Padding makes files large enough for sets of values.
+    """
     stack.produce(
         topic,
         *(
             {"key": NAME if n % 5 == 3 else b"k%d" % n, "value": b"%s:%d" % (NAME, n) if n % 5 == 3 else b"v%d" % n}
-            | {"timestamp": START + n}
+            | {"timestamp": START + n, "headers": [("padding", random.Random(n).randbytes(4_000))]}
             for n in numbers
         ),
     )
@@ -133,6 +145,7 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
         dead.setenv("ARCHIVER_FAULT", "before_commit:raise")
         assert not run(config).succeeded
     assert len(objects_with_her(config)) > 4
+    assert (files_with_her_in_sets(config) >= 4, hashes_of_her(config)) == (True, 4)
     kafka = from_kafka(stack, topic, 1)
     dry = erase(config, topic, dry_run=True)
     assert (dry.rows, dry.offsets) == (6, {0: 6}), "what waits for its commit is not in the table yet"
@@ -151,6 +164,7 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
     assert len(done.finished) == 1
     assert objects_with_her(config) == []
     assert not registry_with_her(config)
+    assert (files_with_her_in_sets(config), hashes_of_her(config)) == (0, 0)
     check(config, topic, others(kafka))
     with Workshop.of(config) as shop:
         assert shop.registry.rows.gone(shop.topic) == GoneRows(erased=8)
@@ -165,6 +179,8 @@ def test_no_object_has_erased_records_and_nothing_brings_them_back(
     check(config, topic, others(kafka))
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
+    values, restored = values_of_files(config), values_of_files(fresh)
+    assert [values[path] == restored[path] for path in values.keys() & restored.keys()].count(True) >= 3
     with Workshop.of(fresh) as shop:
         assert shop.registry.erasures.offsets(shop.topic) == {0: [(n, n + 1) for n in range(3, 40, 5)]}
     check(fresh, topic, others(kafka))

@@ -20,7 +20,11 @@ from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
+from archiver.records.matching import SelectedRecords
+from archiver.records.selection import Selection
 from archiver.storage.parquet import writer
+from archiver.storage.segment import RowRange
+from archiver.storage.value_sets import SetLimits
 from schema_mapping import Assignment, LedgerState, RowMapping, assign
 from tests.archiver.conftest import Archive, Row
 from tests.support.archive.lake import Lake, schema_of
@@ -109,16 +113,18 @@ SIGNS = ("=", "!=", "<", "<=", ">", ">=")
 @st.composite
 def on_keys(draw: st.DrawFn) -> tuple[str, Holds]:
     value = draw(st.sampled_from([key for key in KEYS if key is not None]))
-    sign = draw(st.sampled_from([*SIGNS, "starts with", "contains"]))
+    sign = draw(st.sampled_from([*SIGNS, "starts with", "ends with", "contains"]))
     return f"key {sign} {quoted(value)}", lambda it: it.key is not None and compared(sign, it.key, value)
 
 
 @st.composite
 def on_columns(draw: st.DrawFn) -> tuple[str, Holds]:
     number, name = draw(st.sampled_from((*IDS, 3, 9_999))), draw(st.sampled_from((*NAMES, "y", "zz")))
+    sign = draw(st.sampled_from(["=", *SIGNS]))
     if draw(st.booleans()):
-        return f"val.id = {number}", lambda it: judged(it, it.id == number)
-    return f"val.name = '{name}'", lambda it: judged(it, it.name == name)
+        return f"val.id {sign} {number}", lambda it: judged(it, compared(sign, it.id, number))
+    sign = draw(st.sampled_from([sign, "starts with", "ends with", "contains"]))
+    return f"val.name {sign} '{name}'", lambda it: judged(it, compared(sign, it.name, name))
 
 
 @st.composite
@@ -156,6 +162,7 @@ def compared(sign: str, one: Any, other: Any) -> bool:
         ">": lambda: one > other,
         ">=": lambda: one >= other,
         "starts with": lambda: one.startswith(other),
+        "ends with": lambda: one.endswith(other),
         "contains": lambda: other in one,
     }
     return answers[sign]()
@@ -208,6 +215,7 @@ class SearchedTopic:
         self.state, self.records = second.state, [record for _, records in files for record in records]
         self.lake = Lake(folder, first.row)
         schema = schema_of(first.row)
+        self.lake.set_limits = SetLimits(share=1, smallest=1)  # small files have sets, too
         self.lake.bloom_filters = {schema.find_field(name).field_id: 0.01 for name in FILTERED}
         newest = 1
         for version, records in files:
@@ -263,6 +271,14 @@ class SearchedTopic:
 
         return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=3)
 
+    def replayed(self, where: str) -> list[tuple[int, int]]:
+        """Partitions and offsets that `replay --where` gives."""
+        archive = self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state)
+        selected = SelectedRecords.of(archive, Selection.parse(where=where))
+        ranges = [RowRange(partition=it, start_offset=archive.snapshot.first_offsets.get(it, 0)) for it in range(3)]
+        batches = [batch for wanted in ranges for batch, _ in selected.read(wanted)]
+        return [(it["partition"], it["offset"]) for batch in batches for it in batch.to_pylist()]
+
 
 def rows(made: Assignment, records: list[SentRecord]) -> pa.RecordBatch:
     plain = Archive(rows=made.row).batch(
@@ -299,6 +315,8 @@ def test_find_equals_scan(
         for change in changes:
             if table.records:
                 table.change(change, data.draw)
+        for path in data.draw(st.lists(st.sampled_from(sorted(table.lake.values)), unique=True)):
+            del table.lake.values[path]  # the registry knows nothing of it
         query = FindQuery.parse(where=text, oldest_first=oldest_first)
         search = table.search(query)
         records = [record for _, batch in search for record in batch.to_pylist()]
@@ -311,6 +329,7 @@ def test_find_equals_scan(
         for record, sent in zip(records, scanned, strict=True):
             assert (record["key"], record["value"], record["timestamp"]) == (sent.key, sent.value, sent.time)
             assert [(it["key"], it["value"]) for it in record["headers"]] == [*sent.headers]
+        assert table.replayed(text) == sorted((it.partition, it.offset) for it in scanned)
         assert search.report.unjudged == sum(holds(record) is None for record in table.records)
         assert table.search(query).count() == len(scanned)
         first = table.search(replace(query, limit=limit))

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.compare_rows import Allowance
+from archiver.commit.file_values import keep_values
 from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config.model import TopicConfig
 from archiver.errors import CorruptBatch, LogTruncated, NoProgress, ParseHalted, SchemaRegistryError, UnrecognizedHalted
@@ -430,6 +431,7 @@ class TopicRun:
         started = time.perf_counter()
         staged = self._registry.files.stage(self.opened.topic, ranges, table_offsets=self._fence)
         self._has_uncommitted = self._has_uncommitted or bool(staged.accepted)
+        keep_values(self._registry, self.opened.topic, [file for range_ in staged.accepted for file in range_.files])
         self._observer(StepFinished(topic=self.name, step="stage", seconds=time.perf_counter() - started))
         pass_point(FaultPoint.AFTER_STAGE)
         return staged

@@ -1,4 +1,4 @@
-"""Looks up a value in the bloom filter of a column chunk by one small read (BloomFilter.md)."""
+"""Looks up a value in the bloom filter of a column chunk by one small read (BloomFilter.md), which is checked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from archiver.storage.parquet.columns.bloom_probe import block_start, may_contain
 from archiver.storage.parquet.columns.file_writer import filter_header
+from archiver.storage.parquet.index_blob import SEGMENT, is_as_written
 
 _BLOCK: Final = 32
 _PLAIN: Final = "NONE"
@@ -39,10 +40,17 @@ class FilterProbe:
         header = len(filter_header(size))
         return cls(plain, start + header, size) if length == header + size else None
 
-    def ask(self, read: Callable[[int, int], bytes]) -> bool:
-        """Whether the filter may contain the value. `read` returns a range of bytes of the file."""
-        start = self.bits_start + block_start(self.value, self.bits_size)
-        return may_contain(bytes(read(start, start + _BLOCK)), self.value)
+    def ask(self, read: Callable[[int, int], bytes], sums: bytes) -> bool | None:
+        """Whether the filter may contain the value. None if its bytes aren't as written, by the checksums `sums`.
+
+        `read` returns a range of bytes of the file. It is called once, for a segment of the filter.
+        """
+        at = block_start(self.value, self.bits_size)
+        start = at - at % SEGMENT
+        segment = bytes(read(self.bits_start + start, self.bits_start + min(start + SEGMENT, self.bits_size)))
+        if not is_as_written(segment, sums, start // SEGMENT):
+            return None
+        return may_contain(segment[at - start : at - start + _BLOCK], self.value)
 
 
 def _plain(chunk: pq.ColumnChunkMetaData, value: int | str | bytes) -> bytes | None:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyiceberg.io import InputStream
 
 from archiver.storage.exact_reads import check_size, read_exactly
-from archiver.storage.parquet.chunk_runs import Run, runs
+from archiver.storage.parquet.chunk_runs import Run, few_runs, runs
 from archiver.storage.parquet.compact_thrift import I32, STRUCT, ThriftError, number, struct
 from archiver.storage.parquet.thrift_reader import read_struct
 
@@ -83,9 +83,13 @@ class HeldPages:
         self._held: tuple[_Held, ...] = ()
 
     @contextmanager
-    def holding(self, spans: Iterable[ChunkSpan]) -> Iterator[None]:
-        """Keep these chunks inside the block, in few requests. Raises as `read_exactly`."""
-        mine = self._fetched(list(runs(spans, _span, most=_RUN_BYTES)))
+    def holding(self, spans: Iterable[ChunkSpan], *, are_single: bool = False) -> Iterator[None]:
+        """Keep these chunks inside the block, in few requests. Raises as `read_exactly`.
+
+        `are_single`: they are single pages, small beside the bytes between them.
+        """
+        grouped = few_runs if are_single else runs
+        mine = self._fetched(list(grouped(spans, _span, most=_RUN_BYTES)))
         self._held += mine
         try:
             yield

@@ -49,7 +49,7 @@ class PointReader:
         """
         bundles = self._bundles(self._located(group, list(wanted), tail), rows)
         spans = [span for bundle in bundles for pair in bundle.pages for span in _spans(*pair)]
-        with pages.holding(spans):
+        with pages.holding(spans, are_single=True):
             parts = [_columns(self._decoded(bundle, pages), bundle.rows, rows) for bundle in bundles]
         return merged(self.schema, parts)
 

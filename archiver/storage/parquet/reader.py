@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Self, TypeVar
@@ -20,6 +21,7 @@ from archiver.storage.parquet.file_end import FileEnd
 from archiver.storage.parquet.filter_probe import FilterProbe
 from archiver.storage.parquet.footer_chunks import FooterChunks
 from archiver.storage.parquet.held_pages import ChunkSpan, HeldPages
+from archiver.storage.parquet.index_blob import FOOTER_KEY, BlobPlace, IndexBlob
 from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes
 from archiver.storage.parquet.page_checks import doubtful
@@ -29,9 +31,11 @@ from archiver.storage.parquet.shortcuts import dictionary_leaves, null_leaves
 from archiver.storage.segment import Block, RowRange, SegmentMetadata
 from archiver.storage.store_errors import may_be_expired, storage_error
 from archiver.storage.taken_rows import taken
+from archiver.storage.value_sets import ValueSets
 from catalog.model import DataFileInfo
 from schema_mapping import names
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 RAW_VALUE = f"{names.VAL}.{names.RAW}"
 BATCH_ROWS = 16 << 10
@@ -51,6 +55,7 @@ class ParquetSegmentReader:
         self._stored: ListedObject | None = None
         self._is_in_memory = False
         self._chunks: FooterChunks | None = None
+        self._blob: IndexBlob | None = None
         self._files: dict[tuple[bool, bool], pq.ParquetFile] = {}
         self._held: HeldPages | None = None
         try:
@@ -199,13 +204,23 @@ class ParquetSegmentReader:
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
         return self._groups.value_bounds(block.index, field_id)
 
+    @property
+    def value_sets(self) -> ValueSets:
+        return self._index.sets
+
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
-        """Whether the column may have this value, by a bloom filter of the archiver's writer. None without one."""
+        """Whether the column may have this value, by a bloom filter with checksums. None without one."""
         leaf = next((leaf for leaf in self._leaves if leaf.field_id == field_id), None)
-        if leaf is None or not self._has_checksum:
+        sums = None if leaf is None else self._index.checks.get((block.index, leaf.index))
+        if leaf is None or sums is None:
             return None
         probe = FilterProbe.of_chunk(self._groups.chunk(block.index, leaf.index), value)
-        return None if probe is None else self._renewing(lambda: probe.ask(self._tail))
+        if probe is None:
+            return None
+        answer = self._renewing(lambda: probe.ask(self._tail, sums))
+        if answer is None:
+            _LOG.warning("%s: a bloom filter isn't as it was written, and is left out", self._path)
+        return answer
 
     def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
         """Read some rows of the row group: only the pages that have them, if the file has a checksum of its footer."""
@@ -219,6 +234,21 @@ class ParquetSegmentReader:
     def _taken(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
         points = PointReader(self._schema, self._leaves, self._footer_chunks())
         return points.take(block.index, rows, self._below(field_ids), self._pages(), self._tail)
+
+    @property
+    def _index(self) -> IndexBlob:
+        """The file's sets and checksums. Empty without them, or if they aren't as written."""
+        if self._blob is None:
+            position = (self._footer.metadata or {}).get(FOOTER_KEY.encode()) if self._has_checksum else None
+            self._blob = IndexBlob()
+            if position is not None:
+                try:
+                    self._blob = self._renewing(
+                        lambda: BlobPlace.parse(position).read(self._groups.pages_end, self._tail)
+                    )
+                except ThriftError:
+                    _LOG.warning("%s: the sets of its values aren't as they were written, and are left out", self._path)
+        return self._blob
 
     def _tail(self, start: int, end: int) -> bytes:
         """Read bytes of the file, from memory if they lie at its end."""

@@ -57,7 +57,7 @@ class RowGroups:
         pages_end: int,
     ) -> None:
         self._footer, self._leaves, self._path = footer, leaves, path
-        self._askable, self._pages_end = askable, pages_end
+        self._askable, self.pages_end = askable, pages_end
         self._columns = len(footer.schema)
         self._leaf_index = {leaf.field_id: leaf.index for leaf in leaves if leaf.field_id is not None}
 
@@ -78,7 +78,7 @@ class RowGroups:
             if not self._may_ask(index, leaf.index):
                 continue
             span = ChunkSpan.of_chunk(group.column(leaf.index))
-            if not 0 <= span.start <= span.end <= self._pages_end:
+            if not 0 <= span.start <= span.end <= self.pages_end:
                 raise BadSegment(_CONTRADICTS_ITSELF, file=self._path, column=leaf.path, row_group=index)
             spans.append((leaf, span))
         return spans

@@ -17,16 +17,18 @@ from archiver.storage.footer import footer_of
 from archiver.storage.parquet.bloom_filters import FilterSize, filter_sizes
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.columns.plan import ColumnPlan
-from archiver.storage.parquet.encodings import OFFSET, SAMPLE, Encodings, choose_encodings
+from archiver.storage.parquet.encodings import NEVER_DICTIONARY, OFFSET, SAMPLE, Encodings, choose_encodings
 from archiver.storage.parquet.leaves import ParquetLeaf, leaves_and_paths
 from archiver.storage.parquet.metrics import FORMAT, column_metrics, measured_modes, nan_counts
 from archiver.storage.row_columns import RowTotals
 from archiver.storage.row_order import RowOrder
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
+from archiver.storage.value_sets import SetLimits
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
+from catalog.value_terms import ValueTerms
 from schema_mapping import names
 
 GROUP_ROWS = 128 << 10
@@ -125,6 +127,7 @@ class ParquetSegmentWriter:
             format=FORMAT,
             recognition=recognition,
             is_sorted=self._order.is_sorted,
+            values=ValueTerms.of_sets(writer.sets),
         )
 
     def abort(self) -> None:
@@ -176,7 +179,15 @@ class ParquetSegmentWriter:
         )
         by_name = {leaf.name: leaf.index for leaf in self._leaves}
         sorted_by = [by_name[name] for name in (PARTITION, OFFSET) if name in by_name]
-        self._writer = FileWriter(self._sink, self._layout.schema, plans, sorted_by=sorted_by)
+        limits = self._layout.set_limits
+        self._writer = FileWriter(
+            self._sink,
+            self._layout.schema,
+            plans,
+            sorted_by=sorted_by,
+            listed={} if limits is None else listed_leaves(self._leaves),
+            limits=limits or SetLimits(),
+        )
         return self._writer
 
 
@@ -214,6 +225,23 @@ def column_plans(
         )
         for leaf in leaves
     )
+
+
+def listed_leaves(leaves: Sequence[ParquetLeaf]) -> dict[int, int]:
+    """The leaves with sets of values, and their field ids: texts, bytes and whole numbers, also in lists and maps.
+
+    Equal values of other types may have several forms (0.0, -0.0), or aren't looked up as they are stored.
+    """
+    return {
+        leaf.index: leaf.field_id
+        for leaf in leaves
+        if leaf.field_id is not None and leaf.name not in NEVER_DICTIONARY and _is_listed(leaf.type)
+    }
+
+
+def _is_listed(kind: pa.DataType) -> bool:
+    texts = pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return bool(texts or pa.types.is_int32(kind) or pa.types.is_int64(kind))
 
 
 def _level(place: int, encodings: Encodings, most: int) -> int | None:

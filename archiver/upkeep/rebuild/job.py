@@ -15,6 +15,7 @@ from archiver.archive.open_file import TopicStorage
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
+from archiver.commit.file_values import restore_values
 from archiver.commit.footers import read_footers
 from archiver.commit.journal_completion import complete_journal
 from archiver.commit.table_ranges import table_ranges
@@ -140,6 +141,9 @@ class Rebuild:
         ends = self._ends(table, registry, journal)
         waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
+        restore_values(
+            registry, topic, {path: FORMATS.named(file.format, path) for path, file in files.items()}, objects
+        )
         trail = AuditTrail(topic=topic, journal=entries, registry=registry)
         trail.settled(completed)
         counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from archiver.audit.acts import RefilledAct
 from archiver.audit.trail import AuditTrail
+from archiver.commit.file_values import keep_values
 from archiver.commit.find_holes import search
 from archiver.config import Config
 from archiver.engine.choice import EngineChoice
@@ -211,6 +212,8 @@ class RefillWork:
             commit_id=commit_id,
             whole=_whole(found, made.mended),
         )
+        refilled = [file for ranges in replaced.values() for range_ in ranges for file in range_.files]
+        keep_values(self.registry, self.topic, refilled)
         pass_point(FaultPoint.AFTER_CONFIRM)
         return commit_id
 

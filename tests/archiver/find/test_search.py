@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -15,9 +17,20 @@ from archiver.archive.topic_archive import TopicArchive
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.find import search as searching
 from archiver.find.query import FindQuery
-from archiver.find.report import BY_COLUMN, BY_FILTER, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_STATISTICS, FindReport
+from archiver.find.report import (
+    BY_COLUMN,
+    BY_FILTER,
+    BY_KEY,
+    BY_POSITION,
+    BY_RETIREMENT,
+    BY_VALUES,
+    FindReport,
+)
 from archiver.find.search import Search, Searched
 from archiver.find.source import FindSource
+from archiver.terminal.find_screen import explained, report_json
+from catalog.errors import RegistryUnreachable
+from catalog.value_terms import ValueTerms
 from tests.support.archive.archived_rows import KnownMapping
 from tests.support.archive.lake import Lake
 from tests.support.archive.shop_of_two_schemas import Shop
@@ -59,7 +72,7 @@ def test_a_key_among_many_files_takes_small_reads_of_each(many: Lake) -> None:
     result = search(many, key="17-13")
     assert offsets(result) == [13 * 50 + 17]
     report = result.report
-    assert report.blocks_out == {BY_STATISTICS: 0, BY_FILTER: FILES - 1}
+    assert +report.blocks_out == {BY_FILTER: FILES - 1}
     assert (report.files, report.files_opened, report.blocks_read, report.rows_judged) == (FILES, FILES, 1, 50)
     assert report.reads.requests <= 3 * FILES + 8, "open, end, a block of the filter; then pages of one row group"
 
@@ -200,3 +213,121 @@ def test_times_between_milliseconds_before_1970_are_found(many: Lake, archive: A
     many.rewrite(lambda table: [with_kafka(table, "event_timestamp", lambda _: moment)])
     mapping = KnownMapping(archive.rows)
     assert search(many, where="time = 0", registry=lambda *_: mapping).count() == FILES * 50
+
+
+@pytest.fixture
+def valued(tmp_path: Path, archive: Any) -> Lake:
+    """Files with sets: few keys in each, and a header that only the first one has."""
+    lake = Lake(tmp_path / "valued", archive.rows)
+    for number in range(4):
+        start = number * 500
+        headers = [(b"trace", b"t%d" % number)] if number == 0 else []
+        rows = [
+            archive.row(
+                offset=start + at,
+                key=[b"a", b"k%d" % number, b"z"][at % 3],
+                value=random.Random(start + at).randbytes(60),
+                headers=headers,
+            )
+            for at in range(500)
+        ]
+        lake.add(archive.rows, archive.batch(rows), start, start + 500)
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "left"),
+    [
+        ({"key": "k1"}, 167, 1),
+        ({"key": "k5"}, 0, 0),
+        ({"headers": ["trace=t0"]}, 500, 1),
+        ({"headers": ["trace=t1"]}, 0, 0),
+        ({"where": "header['trace'] exists"}, 500, 1),
+        ({"where": "header['span'] exists or key = 'k2'"}, 167, 1),
+        ({"where": "not header['trace'] exists"}, 1_500, 4),
+        ({"where": "not key = 'k1'"}, 1_833, 4),
+    ],
+)
+def test_values_of_files_rule_out(valued: Lake, options: dict[str, Any], count: int, left: int) -> None:
+    result = search(valued, **options)
+    assert result.count() == count
+    assert result.report.files_opened == left
+    assert result.report.files_out[BY_VALUES] == 4 - left
+    if not left:
+        assert result.report.reads.requests == 0
+    valued.values.clear()  # the registry is away: the sets in the files say the same, but files are opened
+    opened = search(valued, **options)
+    assert opened.count() == count
+    assert opened.report.files_opened == 4
+    assert opened.report.blocks_out[BY_VALUES] == 4 - left
+    assert opened.report.reads.requests <= 2 * (4 - left) + 12 * left
+
+
+def test_duckdb_finds_the_same_in_chosen_files(valued: Lake) -> None:
+    result = search(valued, key="k2")
+    chosen = [file.path.removeprefix("file://") for _, file in result.files()]
+    every = [file.file_path.removeprefix("file://") for file in valued.files()]
+    sql = "SELECT kafka.offset FROM read_parquet(?) WHERE key.__raw__ = ? ORDER BY 1 DESC"
+    scans = [[row[0] for row in duckdb.execute(sql, [paths, b"k2"]).fetchall()] for paths in (chosen, every)]
+    assert (len(chosen), len(every)) == (1, 4)
+    assert scans[0] == scans[1] == offsets(search(valued, key="k2", limit=500))
+
+
+@pytest.mark.parametrize(
+    ("where", "expected", "opened"),
+    [
+        ("val.id >= 25", range(25, 30), 1),
+        ("val.id < 3", range(3), 1),
+        ("val.id > 8 and val.id <= 11", range(9, 12), 2),
+        ("val.id != 7", [it for it in range(30) if it != 7], 3),
+        ("val.name < 'c'", range(2), 1),
+        ("val.name starts with 'z'", [25], 1),
+        ("val.name ends with 'z' and val.id > 3", [25], 3),
+        ("val.name contains 'b'", [1], 3),
+        ("not val.id >= 3", range(3), 3),
+    ],
+)
+def test_columns_compare_in_every_way(
+    tmp_path: Path, archive: Any, where: str, expected: Sequence[int], opened: int
+) -> None:
+    shop = Shop(tmp_path, archive)
+    result = search(shop.lake, lambda *_: shop.made.state, where=where)
+    assert offsets(result) == [*reversed(expected)]
+    assert result.report.files_opened <= opened
+    assert shop.offsets(where) == [*expected]
+
+
+def test_an_error_of_the_registry_fails_no_search(valued: Lake) -> None:
+    class Away(dict[str, ValueTerms]):
+        def items(self) -> Any:
+            raise RegistryUnreachable("it is away")
+
+    valued.values = Away()
+    result = search(valued, key="k1")
+    assert result.count() == 167
+    assert result.report.files_out == {}
+    assert result.report.registry_error == "it is away"
+    texts = [text.plain for text in explained(result.report)]
+    assert texts[1] == "registry: no file was ruled out by its values: it is away"
+    assert report_json(result.report)["registry_error"] == "it is away"
+
+
+def test_the_registry_is_queried_once_if_it_is_away(valued: Lake) -> None:
+    queries = []
+
+    class Away(dict[str, ValueTerms]):
+        def items(self) -> Any:
+            queries.append(1)
+            raise RegistryUnreachable("it is away")
+
+    valued.values = Away()
+    result = search(valued, key="k1")
+    result.sources = [*result.sources, *search(valued, key="k1").sources]
+    assert result.count() == 2 * 167
+    assert len(queries) == 1
+
+
+def test_a_record_takes_few_requests(valued: Lake) -> None:
+    result = search(valued, key="k1", limit=1)
+    assert len(offsets(result)) == 1
+    assert result.report.reads.requests <= 12

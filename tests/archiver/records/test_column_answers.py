@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from archiver.records.column_answers import equal
+from archiver.records.column_answers import compared
 from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
 from archiver.upkeep.removal.conditions import Matching, judge
@@ -159,7 +160,40 @@ DAY = datetime(2026, 1, 31, tzinfo=UTC)
     ],
 )  # fmt: skip
 def test_values_are_equal(column: Any, value: Any, found: list[int]) -> None:
-    assert [at for at, same in enumerate(equal(column, value).to_pylist()) if same] == found
+    assert [at for at, same in enumerate(compared(column, "=", value).to_pylist()) if same] == found
+    above = {at for at, is_above in enumerate(compared(column, ">", value).to_pylist()) if is_above}
+    below = {at for at, is_below in enumerate(compared(column, "<", value).to_pylist()) if is_below}
+    others = {at for at, differs in enumerate(compared(column, "!=", value).to_pylist()) if differs}
+    at_least = {at for at, holds in enumerate(compared(column, ">=", value).to_pylist()) if holds}
+    values = column.to_pylist()
+    assert {at for at, it in enumerate(values) if it is not None} == others | set(found)
+    assert not others & set(found)
+    assert others - {at for at, it in enumerate(values) if it != it} == above | below  # noqa: PLR0124 - NaN
+    assert at_least == above | set(found)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()])
+def test_texts_compare_by_their_bytes(kind: pa.DataType) -> None:
+    texts = ["", "a", "ab", "\uffff", "\U00010000", None, "zab"]
+    column = pa.array([None if it is None else it.encode() for it in texts], pa.binary()).cast(kind)
+    for value in ("", "a", "ab", "\uffff"):
+        octets = value.encode()
+        plain = octets if pa.types.is_binary(kind) else value
+        for comparison, holds in MATCHING.items():
+            answers = compared(column, comparison, plain).to_pylist()
+            assert answers == [None if it is None else holds(it.encode(), octets) for it in texts], (comparison, value)
+
+
+MATCHING: dict[Any, Any] = {
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "starts with": bytes.startswith,
+    "ends with": bytes.endswith,
+    "contains": bytes.__contains__,
+}
 
 
 def test_numbers_are_as_the_message_has_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -76,6 +77,29 @@ def test_blocks_without_the_value_are_not_read(tmp_path: Path, archive: Any, mon
     assert read == []
     assert shop.offsets("val.price = 1.0") == []
     assert len(read) == 2 + 1, "older versions know no price, and floating numbers have no bounds here"
+    lake = lake_with_sets(tmp_path, archive)
+    for where, count in (("key = 'k1'", 100), ("key contains '1'", 100), ("header['h'] exists", 300), ("key = 'x'", 0)):
+        read.clear()
+        selected = SelectedRecords.of(lake.archive(), Selection.parse(where=where))
+        assert sum(chosen.num_rows for chosen, _ in selected.read(RowRange(partition=0))) == count, where
+        assert len(read) == (count > 0), where
+
+
+def lake_with_sets(folder: Path, archive: Any) -> Lake:
+    """Three files with few keys each, and a header that only the first one has."""
+    lake = Lake(folder / "sets", archive.rows)
+    for number in range(3):
+        rows = [
+            archive.row(
+                offset=300 * number + at,
+                key=[b"a", b"k%d" % number, b"z"][at % 3],
+                value=random.Random(at).randbytes(90),
+                headers=[] if number else [(b"h", b"1")],
+            )
+            for at in range(300)
+        ]
+        lake.add(archive.rows, archive.batch(rows), 300 * number, 300 * number + 300)
+    return lake
 
 
 def test_statistics_prove_nothing_of_rows_that_were_not_decoded(tmp_path: Path, archive: Any) -> None:

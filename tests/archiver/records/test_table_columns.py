@@ -67,6 +67,10 @@ def columns(text: str, table: Assignment = TABLE, schema: Schema | None = None) 
         ("val.at = 2026-01-31T01:00:00.000001+01:00", datetime(2026, 1, 31, 0, 0, 0, 1, UTC)),
         ("val.at = '2026-01-31T00:00:00Z'", datetime(2026, 1, 31, tzinfo=UTC)),
         ("val.nick = ''", ""),
+        ("val.unsigned != 3", 3),
+        ("val.large <= 3", 3),
+        ("val.huge > 3", Decimal(3)),
+        ("val.customer.token ends with 0xff", b"\xff"),
     ],
 )
 def test_values_of_each_type(text: str, value: object) -> None:
@@ -87,6 +91,11 @@ def test_the_columns_that_tell_what_a_column_does_not() -> None:
     [
         ("val.customer.ID = 'x'", "the table has no such column; `val.customer` has these", "token"),
         ("val.__raw__ = 0xff", "the table has no such column; `val` has these", "customer"),
+        ("val.unsigned < 3", "large ones are negative in it: compare it with `=`, `!=` or `in`", "val.unsigned"),
+        ("val.paid >= true", "the column is true or false: `>=` says nothing of it", "val.paid"),
+        ("val.small contains 1", "of type int, and only text and bytes compare with `contains`", "val.small"),
+        ("val.customer.id > 3", "compare it with text in quotes", "val.customer.id"),
+        ("val.level != 'LOW'", "the column is an enum", "val.level"),
         ("key.id = 1", "`key` has no columns in the table, since no schema is configured for it", "key.id"),
         ("val.customer = 'x'", "`val.customer` is a struct: name one of its columns", "token"),
         ("val.small.x = 1", "`val.small` is of type int, with nothing below it", "val.small.x"),

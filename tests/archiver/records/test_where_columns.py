@@ -14,8 +14,8 @@ from archiver.records.where_syntax import AnyOf, ColumnIs, Constant, Not
 BATCH = pa.RecordBatch.from_pydict({"offset": pa.array([0, 1, 2, 9], pa.int64())})
 
 
-def column(name: str, kind: str, text: str) -> ColumnIs:
-    return ColumnIs(tuple(name.split(".")), Constant(kind, text))  # type: ignore[arg-type]
+def column(name: str, kind: str, text: str, comparison: str = "=") -> ColumnIs:
+    return ColumnIs(tuple(name.split(".")), Constant(kind, text), comparison)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,10 @@ def column(name: str, kind: str, text: str) -> ColumnIs:
         ("val.paid = TRUE", column("val.paid", "truth", "true")),
         ("val.at = 2026-01-31T00:00:00Z", column("val.at", "time", "2026-01-31T00:00:00Z")),
         ("val.a in (1, 'b')", AnyOf((column("val.a", "number", "1"), column("val.a", "text", "b")))),
+        ("val.a <> 1", column("val.a", "number", "1", "!=")),
+        ("val.a >= 1.5", column("val.a", "number", "1.5", ">=")),
+        ("val.a starts with 'b'", column("val.a", "text", "b", "starts with")),
+        ("val.a not contains 'b'", Not(column("val.a", "text", "b", "contains"))),
         ("val.a not in (1)", Not(AnyOf((column("val.a", "number", "1"),)))),
     ],
 )
@@ -39,9 +43,9 @@ def test_conditions_on_columns(text: str, condition: object) -> None:
     ("text", "error"),
     [
         ("value.id = 1", r"at character 1: columns of the value are below `val`: write val\.id"),
-        ("val.id != 1", "at character 8: columns compare with `=`, `in` and `not in`"),
-        ("val.id is null", "at character 8: columns compare with"),
-        ("val.id not = 1", "at character 12: expected `in`, found `=`"),
+        ("val.id is null", "at character 8: expected a comparison such as = or >=, found `is`"),
+        ("val.id not = 1", "at character 12: expected `in`, `contains`, `starts with` or `ends with`, found `=`"),
+        ("val.id starts 'a'", "at character 8: expected a comparison such as = or >=, found `starts`"),
         ("val.id = yes", "at character 10: expected text in quotes, a number, true"),
         ("val.id = 0xf", "at character 10: expected two hexadecimal digits"),
         ("val = 1", r"at character 1: expected partition, .* or a column such as val\.customer\.id"),

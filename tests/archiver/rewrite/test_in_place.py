@@ -74,7 +74,8 @@ class World:
 
     @property
     def registry(self) -> Any:
-        return SimpleNamespace(rewrites=self, files=self.staged, erasures=self)
+        values = SimpleNamespace(missing=lambda _topic, _paths: [])
+        return SimpleNamespace(rewrites=self, files=self.staged, erasures=self, values=values)
 
     is_refused: bool = False
     erased: dict[int, list[tuple[int, int]]] = field(default_factory=dict)

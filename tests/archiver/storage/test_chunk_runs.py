@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.storage.parquet.chunk_runs import HOLE_BYTES, runs
+from archiver.storage.parquet.chunk_runs import FEW, FILLING, HOLE_BYTES, few_runs, runs
 
 MOST = 4 * HOLE_BYTES
 
@@ -59,3 +59,26 @@ def test_chunks_that_overlap_are_read_once() -> None:
 
 def test_no_chunks_are_no_runs() -> None:
     assert spans_of_runs([]) == []
+
+
+@given(spans)
+def test_few_runs_hold_each_chunk_and_read_little_between(chunks: list[tuple[int, int]]) -> None:
+    usual = list(runs(chunks, lambda chunk: chunk, most=MOST))
+    grouped = list(few_runs(chunks, lambda chunk: chunk, most=MOST))
+    assert sorted(chunk for run in grouped for chunk in run.chunks) == sorted(chunks)
+    for run in grouped:
+        assert run.start == min(start for start, _ in run.chunks)
+        assert run.end == max(end for _, end in run.chunks)
+    filled = [run.end - run.start for run in grouped], [run.end - run.start for run in usual]
+    assert len(grouped) <= len(usual)
+    assert sum(filled[0]) <= sum(filled[1]) + FILLING
+    if len(grouped) < len(usual):
+        assert len(grouped) >= FEW
+
+
+def test_pages_that_lie_near_take_few_requests() -> None:
+    pages = [(at * (HOLE_BYTES + 100), at * (HOLE_BYTES + 100) + 50) for at in range(10)]
+    assert len(list(runs(pages, lambda page: page, most=MOST))) == 10
+    assert len(list(few_runs(pages, lambda page: page, most=MOST))) == FEW
+    far = [(at * FILLING, at * FILLING + 50) for at in range(10)]
+    assert len(list(few_runs(far, lambda page: page, most=MOST))) in (9, 10)

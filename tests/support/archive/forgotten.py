@@ -10,9 +10,11 @@ from typing import Any
 
 import psycopg
 import pyarrow.parquet as pq
+import zstandard
 
 from archiver.config import load_config
 from archiver.storage.objects import ObjectStore
+from catalog.value_terms import term_of
 from tests.support.archive.regrouping import Workshop
 
 NAME = b"jane-doe-7c1f"
@@ -37,7 +39,34 @@ def objects_with_her(config: Path) -> list[str]:
 def _has_her(path: str, data: bytes) -> bool:
     if NAME in data or NAME[:12] in data or b64encode(NAME)[:12] in data:
         return True
-    return path.endswith(".parquet") and NAME.decode() in str(pq.read_table(io.BytesIO(data)).to_pylist())
+    return path.endswith(".parquet") and (
+        NAME.decode() in str(pq.read_table(io.BytesIO(data)).to_pylist()) or _sets_have_her(data)
+    )
+
+
+def _sets_have_her(data: bytes) -> bool:
+    """Whether the unpacked blob of a file has her name."""
+    position = (pq.read_metadata(io.BytesIO(data)).metadata or {}).get(b"archiver.index")
+    if position is None:
+        return False
+    start, size, _ = position.split(b":")
+    return NAME in zstandard.ZstdDecompressor().decompress(data[int(start) : int(start) + int(size)])
+
+
+def files_with_her_in_sets(config: Path) -> int:
+    """Count the data files of the table whose sets have her name."""
+    objects = ObjectStore.of(load_config(config).catalog)
+    with Workshop.of(config) as shop:
+        files = [file.path for file in objects.list(shop.table.location) if file.path.endswith(".parquet")]
+    return sum(_sets_have_her(objects.read(path)) for path in files)
+
+
+def hashes_of_her(config: Path) -> int:
+    """Count the files for which the registry has a hash of her name, in any column."""
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        rows = connection.execute("SELECT terms FROM file_values").fetchall()
+    hashes = {term_of(identifier, NAME) for identifier in range(1, 1_000)}
+    return sum(not hashes.isdisjoint(terms) for (terms,) in rows)
 
 
 def registry_with_her(config: Path) -> bool:
@@ -45,6 +74,16 @@ def registry_with_her(config: Path) -> bool:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         texts = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"').fetchall()]
     return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
+
+
+def values_of_files(config: Path) -> dict[str, tuple[list[int], list[int]]]:
+    """What the registry has of the values in committed files, by path."""
+    with psycopg.connect(load_config(config).registry.dsn) as connection:
+        rows = connection.execute(
+            "SELECT path, columns, terms FROM file_values JOIN files USING (topic_id, path)"
+            " WHERE state = 'committed' AND id = file_id"
+        )
+        return {path: (columns, terms) for path, columns, terms in rows}
 
 
 def acts(config: Path, topic: str, kind: str) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,6 +48,7 @@ from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.metrics import column_metrics, metrics_modes
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
+from archiver.storage.value_sets import SetLimits
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.creation import NewTable
@@ -54,6 +56,7 @@ from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 from catalog.partitioning import PartitionTerm
+from catalog.value_terms import Lookup, ValueTerms
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.row import RowMapping, table_schema
 from tests.support.archive.puffin_file import vector_entry, write_vectors
@@ -63,13 +66,18 @@ DAY = 19_675
 
 
 class Lake:
-    """One topic's table, and a TableSource for it. `bloom_filters` are the filters of its files, by field id."""
+    """One topic's table, and a TableSource for it. `bloom_filters` are the filters of its files, by field id.
+
+    `values` are the values of its files, as the registry has them.
+    """
 
     def __init__(self, folder: Path, rows: RowMapping) -> None:
         self.folder = folder
         self.io = PyArrowFileIO()
         self._numbers = itertools.count()
         self.bloom_filters: dict[int, float] = {}
+        self.values: dict[str, ValueTerms] = {}
+        self.set_limits = SetLimits()
         schema = schema_of(rows)
         staged = new_table_metadata(
             schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, folder.as_uri(), {}, uuid4()
@@ -100,7 +108,16 @@ class Lake:
         return f"kafka.{topic}"
 
     def archive(self, registry: Any = None, ledger: Any = None, **options: Any) -> TopicArchive:
-        return TopicArchive(TOPIC.topic, self, registry=RegistrySources(registry, ledger), **options)
+        return TopicArchive(TOPIC.topic, self, registry=RegistrySources(registry, ledger, self._absent), **options)
+
+    def _absent(
+        self, _cluster_id: str, _table: UUID, paths: Sequence[str], lookups: Sequence[Lookup]
+    ) -> dict[str, list[bool]]:
+        return {
+            path: [lookup.field_id in values.columns and lookup.term not in values.terms for lookup in lookups]
+            for path, values in self.values.items()
+            if path in paths
+        }
 
     def add(
         self,
@@ -146,13 +163,15 @@ class Lake:
             cluster_id="cluster", topic="orders", topic_id="", partition=partition, start_offset=start, end_offset=end
         )
         with closing(SpoolFile.create(local)) as file:
-            writer = ParquetFormat().start(
-                file, SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters)
-            )
+            layout = SegmentLayout.of_mapping(rows, self.metadata.properties, self.bloom_filters)
+            writer = ParquetFormat().start(file, replace(layout, set_limits=self.set_limits))
             writer.write(batch)
-            return writer.close(
+            info = writer.close(
                 origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest
             )
+        if info.values is not None:
+            self.values[info.path] = info.values
+        return info
 
     def path(self, name: str) -> Path:
         (self.folder / "data").mkdir(parents=True, exist_ok=True)

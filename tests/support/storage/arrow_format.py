@@ -21,6 +21,7 @@ from archiver.storage.row_columns import RowTotals, column_by_id, field_id
 from archiver.storage.segment import Block, RowRange, SegmentLayout, SegmentMetadata, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.taken_rows import taken
+from archiver.storage.value_sets import ValueSets
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.recognition import Recognition
@@ -184,6 +185,10 @@ class ArrowReader:
 
     def value_bounds(self, block: Block, field_id: int) -> None:
         """It states none."""
+
+    @property
+    def value_sets(self) -> ValueSets:
+        return ValueSets()
 
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> None:
         """It has no filters."""

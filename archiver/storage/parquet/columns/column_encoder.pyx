@@ -25,6 +25,7 @@ from archiver.storage.parquet.columns.compact_output cimport Fields, end, head, 
 from archiver.storage.parquet.columns.dictionary cimport (
     Dictionary, give_back, place_of_text, place_of_word, restart,
 )
+from archiver.storage.parquet.columns.distinct cimport distinct_values
 from archiver.storage.parquet.columns.extremes cimport see_numbers, see_view, see_word
 from archiver.storage.parquet.columns.form cimport (
     AS_DECIMALS, AS_LARGE_TEXTS, AS_WORDS, BOOLEAN, BYTE_ARRAY, BY_NUMBER, DECIMAL_WIDTH, Form,
@@ -104,7 +105,6 @@ cdef class Column:
         self.encoding = PLAIN if self.form.type == BOOLEAN and encoding == IN_DICTIONARY else encoding
         self.has_statistics, self.filter_size = has_statistics, filter_size
 
-
     cdef int _check(self, int encoding, int64_t filter_size) except -1:
         """ValueError where values of this form have no such encoding, and for a filter that isn't of whole blocks."""
         cdef bint is_integer = self.form.memory == AS_WORDS and self.form.order == BY_NUMBER
@@ -122,6 +122,7 @@ cdef class Chunk:
     cdef readonly bytes column_index    # None if there is none
     cdef readonly bytes offset_index
     cdef readonly bytes bloom_filter    # None if there is none
+    cdef readonly tuple distinct        # all values but nulls, once each; None if they aren't known
     cdef bytes _before, _sizes
 
     def metadata(self, filter_offset, filter_size):
@@ -190,8 +191,8 @@ cdef class ChunkWriter:
         release(&self._filter)
         release(&self._spare)
 
-    def write(self, Column column, Rows rows):
-        """Write all values of a column.
+    def write(self, Column column, Rows rows, int64_t most_distinct=-1):
+        """Write all values of a column. The chunk lists its distinct values if it has at most `most_distinct`.
 
         OSError if the sink refuses them, OverflowError where a page comes to 2 GiB, NullNotAllowed for a null that
         the column's fields don't allow. Nothing can be written after an error.
@@ -199,6 +200,8 @@ cdef class ChunkWriter:
         cdef ArrowArray* batch
         cdef Py_ssize_t index
         cdef int64_t row, taken
+        cdef tuple distinct = None
+        cdef Chunk chunk
         self._begin(column)
         for index in range(len(rows._capsules)):
             batch = rows.batch(index)
@@ -214,9 +217,12 @@ cdef class ChunkWriter:
         if self._page.rows:
             self._end_page()
         if self._by_dictionary:
+            distinct = distinct_values(&self._dictionary, self._form, most_distinct)
             self._put_dictionary()
         self._flush()
-        return self._described()
+        chunk = self._described()
+        chunk.distinct = distinct
+        return chunk
 
     cdef int _begin(self, Column column) except -1:
         self._column, self._path, self._form = column, &column.path, &column.form

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -16,10 +18,13 @@ from archiver.storage.parquet.columns.file_schema import FileSchema
 from archiver.storage.parquet.columns.plan import ColumnPlan, NullNotAllowed
 from archiver.storage.parquet.compact_thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, Fields, packed
 from archiver.storage.parquet.file_end import MAGIC, FileEnd
+from archiver.storage.parquet.index_blob import FOOTER_KEY, BlobPlace, blob_of, segment_sums
+from archiver.storage.value_sets import SetLimits, SetsOfBlocks
 
 CREATED_BY: Final = b"archiver version 1.0.0"
 """Readers go by names and versions of this form to work around the known mistakes of writers."""
 _VERSION: Final = 2
+_USUAL_LIMITS: Final = SetLimits()
 
 # By their ids and kinds in parquet.thrift: of FileMetaData and KeyValue,
 _FILE_VERSION, _ROWS, _GROUPS, _PAIRS, _CREATED_BY = (1, I32), (3, I64), (4, LIST), (5, LIST), (6, BINARY)
@@ -47,11 +52,19 @@ class _Group:
 class FileWriter:
     """Writes a file into `sink`. Buffers one page, one dictionary and all page indexes.
 
-    `sorted_by` are the leaves that rows are sorted by, ascending.
+    `sorted_by` are the leaves that rows are sorted by, ascending. `listed` are the field ids of columns with sets of
+    values, by leaf.
     """
 
     def __init__(
-        self, sink: pa.NativeFile, schema: pa.Schema, plans: Sequence[ColumnPlan], *, sorted_by: Sequence[int] = ()
+        self,
+        sink: pa.NativeFile,
+        schema: pa.Schema,
+        plans: Sequence[ColumnPlan],
+        *,
+        sorted_by: Sequence[int] = (),
+        listed: Mapping[int, int] = MappingProxyType({}),
+        limits: SetLimits = _USUAL_LIMITS,
     ) -> None:
         self._sink = sink
         self._columns_of_rows = schema
@@ -59,6 +72,9 @@ class FileWriter:
         self._sorted_by = tuple(sorted_by)
         self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
+        self._listed, self._sets, self._limits = listed, SetsOfBlocks(listed.values()), limits
+        self.sets: Mapping[int, frozenset[int | bytes]] = {}
+        """The sets of values in the file, by field id, when it is closed."""
         self._size = 0
         self._is_broken = False
         self._put(MAGIC)
@@ -81,8 +97,9 @@ class FileWriter:
             return
         writer = ChunkWriter(self._sink, self._size)
         self._is_broken = True
-        chunks = tuple(self._written(writer, column, rows) for column in self._columns)
+        chunks = tuple(self._written(writer, number, rows) for number in range(len(self._columns)))
         self._size = writer.written
+        self._sets.add(rows.rows, ((field_id, chunks[number].distinct) for number, field_id in self._listed.items()))
         self._groups.append(_Group(rows.rows, chunks, self._put_filters(chunks), is_sorted))
         self._is_broken = False
 
@@ -92,6 +109,7 @@ class FileWriter:
         self._is_broken = True
         column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])
         offset_indexes = self._put_all([chunk.offset_index for group in self._groups for chunk in group.chunks])
+        pairs = {**pairs, **self._put_blob()}
         end = FileEnd.of_footer(packed(self._footer(pairs, column_indexes, offset_indexes)))
         self._put(end.with_checksum)
         return pq.read_metadata(pa.BufferReader(MAGIC + end.data))
@@ -100,9 +118,10 @@ class FileWriter:
         if self._is_broken:
             raise StorageError("the file can't go on: writing it failed before, or it is finished")
 
-    def _written(self, writer: ChunkWriter, column: Column, rows: Rows) -> Chunk:
+    def _written(self, writer: ChunkWriter, number: int, rows: Rows) -> Chunk:
+        column = self._columns[number]
         try:
-            return writer.write(column, rows)
+            return writer.write(column, rows, self._sets.most_of(self._listed.get(number), rows.rows))
         except OverflowError as error:
             raise StorageError("a row is too large for a page of 2 GiB", column=column.name) from error
         except NullNotAllowed as error:
@@ -129,6 +148,20 @@ class FileWriter:
                 self._put(filter_header(len(chunk.bloom_filter)) + chunk.bloom_filter)
                 places[index] = start, self._size - start
         return places
+
+    def _put_blob(self) -> Mapping[str, str]:
+        checks = {
+            (number, index): segment_sums(chunk.bloom_filter)
+            for number, group in enumerate(self._groups)
+            for index, chunk in enumerate(group.chunks)
+            if chunk.bloom_filter is not None
+        }
+        blob, self.sets = blob_of(self._sets.sets, checks, self._limits.bytes_of(self._size))
+        if not blob:
+            return {}
+        position = BlobPlace(self._size, len(blob), zlib.crc32(blob))
+        self._put(blob)
+        return {FOOTER_KEY: position.text}
 
     def _footer(
         self,

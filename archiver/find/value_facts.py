@@ -1,0 +1,67 @@
+"""Rules out data files by the values that the registry has of them, for all files at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from archiver.records.possible import Leaf
+from archiver.records.table_columns import TableColumn
+from archiver.records.where import Mask
+from archiver.records.where_syntax import BytesAre, ColumnIs, Exists, Header, NullTest
+from archiver.storage.value_sets import is_listed_value
+from catalog.value_terms import Lookup
+from schema_mapping.columns.fixed import HEADER_KEY_ID, HEADER_VALUE_ID, RAW_HEADER_KEY_ID
+
+Absent: TypeAlias = Callable[[Sequence[str], Sequence[Lookup]], Mapping[str, Sequence[bool]]]
+"""For paths of files, says of each lookup whether no row has the value. Leaves out files that it doesn't know."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFacts:
+    """Answers of the registry for some files. `absent` says of each lookup and file that no row has the value."""
+
+    lookups: Mapping[Lookup, int]
+    absent: Mask
+
+    @classmethod
+    def of(cls, leaves: Sequence[tuple[tuple[Lookup, ...], ...]], paths: Sequence[str], ask: Absent) -> ValueFacts:
+        """Look the values up, all at once."""
+        distinct = dict.fromkeys(lookup for needs in leaves for need in needs for lookup in need)
+        lookups = {lookup: number for number, lookup in enumerate(distinct)}
+        answers = ask(paths, list(lookups)) if lookups and paths else {}
+        absent = np.zeros((len(lookups), len(paths)), np.bool_)
+        for number, path in enumerate(paths):
+            if path in answers:
+                absent[:, number] = answers[path]
+        return cls(lookups, absent)
+
+    def possible(self, needs: Sequence[Sequence[Lookup]]) -> Mask:
+        """Which files may have a row with one value of each need."""
+        possible = np.ones(self.absent.shape[1], np.bool_)
+        for need in needs:
+            possible &= ~self.absent[[self.lookups[lookup] for lookup in need]].all(axis=0)
+        return possible
+
+
+def needs_of(leaf: Leaf, key_id: int | None, columns: Mapping[ColumnIs, TableColumn]) -> tuple[tuple[Lookup, ...], ...]:
+    """Return what a row needs, to meet a condition: one value of each of these. Empty if any value may do."""
+    match leaf:
+        case BytesAre("key", "=", value) if key_id is not None:
+            return ((Lookup(key_id, value),),)
+        case BytesAre(Header(name), "=", value):
+            return (_named(name), (Lookup(HEADER_VALUE_ID, value),))
+        case BytesAre(Header(name)) | NullTest(Header(name)) | Exists(Header(name)):
+            return (_named(name),)
+        case ColumnIs(comparison="="):
+            column = columns[leaf]
+            return ((Lookup(column.field_id, column.value),),) if is_listed_value(column.value) else ()
+        case _:
+            return ()
+
+
+def _named(name: bytes) -> tuple[Lookup, ...]:
+    return Lookup(HEADER_KEY_ID, name), Lookup(RAW_HEADER_KEY_ID, name)

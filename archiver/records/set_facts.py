@@ -1,0 +1,61 @@
+"""Whether a condition can hold for a row of a file, by the sets of all values in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final
+
+from archiver.records.possible import Leaf
+from archiver.records.table_columns import TableColumn
+from archiver.records.where_syntax import BytesAre, Exists, Header, NullTest
+from archiver.storage.value_sets import Values, ValueSets, is_listed_value
+from schema_mapping.columns.fixed import HEADER_KEY_ID, HEADER_VALUE_ID, RAW_HEADER_KEY_ID
+
+_MATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "=": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "starts with": bytes.startswith,
+    "ends with": bytes.endswith,
+    "contains": bytes.__contains__,
+}
+
+
+def may_hold_by_sets(leaf: Leaf, sets: ValueSets, key_id: int | None) -> bool:
+    """Whether a condition on keys or headers may hold for a row. `key_id` is None if keys aren't as archived."""
+    match leaf:
+        case BytesAre("key", comparison, value) if key_id is not None:
+            return _may_match(sets.values(key_id), comparison, value)
+        case BytesAre(Header(name), comparison, value):
+            return _has_header(sets, name) and _may_match(sets.values(HEADER_VALUE_ID), comparison, value)
+        case NullTest(Header(name)) | Exists(Header(name)):
+            return _has_header(sets, name)
+        case _:
+            return True
+
+
+def may_match_by_sets(column: TableColumn, sets: ValueSets) -> bool:
+    """Whether a condition on a column may hold for a row, if no other column has the field's values."""
+    value = column.value
+    if not is_listed_value(value):
+        return True
+    return _may_match(
+        sets.values(column.field_id), column.comparison, value.encode() if isinstance(value, str) else value
+    )
+
+
+def _has_header(sets: ValueSets, name: bytes) -> bool:
+    """Whether a row may have the header. Names that aren't UTF-8 are in a column of their bytes."""
+    return sets.may_have(HEADER_KEY_ID, name) or sets.may_have(RAW_HEADER_KEY_ID, name)
+
+
+def _may_match(values: Values | None, comparison: str, value: int | bytes) -> bool:
+    """Whether one of the values matches. Values of another type may mean anything."""
+    if values is None or (comparison == "=" and value in values):
+        return True
+    matches, kind = _MATCHES[comparison], type(value)
+    return any(type(it) is not kind or matches(it, value) for it in values)

@@ -1,0 +1,93 @@
+"""All values that columns have in a file, and checksums of its filters.
+
+Sets only rule out: a column without a set may have any value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeGuard
+
+MOST_VALUES: Final = 1_000
+"""Columns with more distinct values have no set."""
+FEWEST: Final = 32
+ROWS_OF_VALUE: Final = 16
+"""A set has at most one value for this many rows, but `FEWEST` in any case."""
+
+SHARE: Final = 64
+SMALLEST: Final = 256
+
+Values: TypeAlias = AbstractSet[int] | AbstractSet[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetLimits:
+    """The sets of a file take at most one of `share` bytes of it. If that is less than `smallest`, it has none.
+
+    Smaller files are read whole by one request.
+    """
+
+    share: int = SHARE
+    smallest: int = SMALLEST
+
+    def bytes_of(self, file_bytes: int) -> int:
+        """Return how many bytes the sets of a file may take."""
+        limit = file_bytes // self.share
+        return limit if limit >= self.smallest else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSets:
+    """Distinct values that aren't null, by field id: numbers, or bytes (UTF-8 of texts)."""
+
+    by_field: Mapping[int, Values] = field(default_factory=lambda: MappingProxyType({}))
+
+    def values(self, field_id: int) -> Values | None:
+        """Return all values of a column. None if they aren't known."""
+        return self.by_field.get(field_id)
+
+    def may_have(self, field_id: int, value: int | str | bytes) -> bool:
+        """Whether a row may have this value in the column."""
+        values = self.by_field.get(field_id)
+        return values is None or (value.encode() if isinstance(value, str) else value) in values
+
+
+def is_listed_value(value: object) -> TypeGuard[int | str | bytes]:
+    """Whether sets have values of this type."""
+    return isinstance(value, int | str | bytes) and not isinstance(value, bool)
+
+
+class SetsOfBlocks:
+    """Puts the values of the blocks of a file together, for the columns of `field_ids`."""
+
+    def __init__(self, field_ids: Iterable[int]) -> None:
+        self._sets: dict[int, set[int | bytes]] = {identifier: set() for identifier in field_ids}
+        self._rows = 0
+
+    def most_of(self, field_id: int | None, rows: int) -> int:
+        """How many distinct values of a column are still listed, in a block of `rows`. -1 for none.
+
+        Files with few rows list few: listing every value would cost more than it saves.
+        """
+        if field_id not in self._sets:
+            return -1
+        return min(MOST_VALUES, max(FEWEST, (self._rows + rows) // ROWS_OF_VALUE))
+
+    def add(self, rows: int, block: Iterable[tuple[int, tuple[int, ...] | tuple[bytes, ...] | None]]) -> None:
+        """Add a block: pairs of a field id and its distinct values, None if they aren't known."""
+        self._rows += rows
+        for identifier, distinct in block:
+            values = self._sets.get(identifier)
+            if values is None:
+                continue
+            values.update(distinct or ())
+            if distinct is None or len(values) > MOST_VALUES:
+                del self._sets[identifier]
+
+    @property
+    def sets(self) -> Mapping[int, frozenset[int | bytes]]:
+        """The sets of the columns whose values are known in all blocks."""
+        return {identifier: frozenset(values) for identifier, values in self._sets.items()}
