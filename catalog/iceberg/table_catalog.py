@@ -368,11 +368,20 @@ class TableCatalog:
             self._create_namespaces(topic)
             try:
                 if adopts and (empty := self._empty(topic.table)) is not None:
-                    complete(self._rest, empty, new)
-                    return
-                create_table(self._rest, topic.table, new, makes_plain=lambda: self._plain.add(topic.table))
+                    refused = complete(self._rest, empty, new)
+                else:
+                    refused = create_table(
+                        self._rest, topic.table, new, makes_plain=lambda: self._plain.add(topic.table)
+                    ).refused_order
             except (TableAlreadyExistsError, CommitFailedException):
                 return  # another archiver or an earlier delivery of this request created it
+            if refused is not None:
+                _LOG.warning(
+                    "the catalog refused the sort order of %s, so the table has none. Archiving and replay don't need"
+                    " it (%s)",
+                    topic.table,
+                    refused,
+                )
 
     def is_blank(self, name: str) -> bool:
         """Whether the table is empty, plain and foreign: made for a topic maybe."""

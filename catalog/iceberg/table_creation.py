@@ -2,12 +2,16 @@
 
 AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. Until the
 commit, readers may see other field ids.
+
+Tables have no sort order if the catalog refuses it: Nessie before 0.102 finds no fields inside a struct
+(projectnessie/nessie#10237).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from pyiceberg import exceptions
@@ -33,16 +37,25 @@ _REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
 _FAILURES: Final = frozenset({500, 503})
 _UNSUPPORTED: Final = re.compile(r"Unsupported|NotImplemented|not (?:supported|implemented)", re.IGNORECASE)
 """The error's text when a catalog doesn't map its refusal to a status."""
+_ORDER: Final = re.compile(r"sort.?(?:order|field)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """How a table was made. `refused_order` is the catalog's refusal of the sort order, None if the table has it."""
+
+    is_staged: bool
+    refused_order: Exception | None
 
 
 class Definition(Protocol):
     @property
     def schema(self) -> Schema: ...
 
-    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+    def creating(self, staged: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
         """The updates that create the table from the catalog's proposal."""
 
-    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
+    def completing(self, plain: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
         """The updates that turn an empty table into this one."""
 
 
@@ -61,33 +74,68 @@ class CommittingCatalog(Protocol):
 
 def create_table(
     catalog: CommittingCatalog, name: str, definition: Definition, *, makes_plain: Callable[[], None] = lambda: None
-) -> bool:
-    """Make the table. Returns whether staged creation works. Raises pyiceberg's exceptions.
-
-    `makes_plain` is called before a plain table may exist.
-    """
+) -> Creation:
+    """Make the table. Raises pyiceberg's exceptions. `makes_plain` is called before a plain table may exist."""
     try:
         staged = catalog.create_table_transaction(name, definition.schema)._table  # noqa: SLF001
     except (exceptions.RESTError, NotImplementedError) as error:
         if not refuses_staging(error):
             raise
         makes_plain()
-        complete(catalog, catalog.create_table(name, definition.schema), definition)
-        return False
-    catalog.send_commit(staged, (AssertCreate(),), definition.creating(staged.metadata))
-    return True
+        plain = catalog.create_table(name, definition.schema)
+        return Creation(is_staged=False, refused_order=complete(catalog, plain, definition))
+
+    def send(*, is_sorted: bool) -> None:
+        catalog.send_commit(staged, (AssertCreate(),), definition.creating(staged.metadata, is_sorted=is_sorted))
+
+    return Creation(is_staged=True, refused_order=_send_with_order(send))
+
+
+class _Send(Protocol):
+    def __call__(self, *, is_sorted: bool) -> None: ...
+
+
+def _send_with_order(send: _Send) -> Exception | None:
+    """Send the commit, without the sort order if it is refused with it. Return the refusal.
+
+    Raises the first refusal if both are refused.
+    """
+    try:
+        send(is_sorted=True)
+    except (exceptions.RESTError, NotImplementedError) as refusal:
+        if not refuses_order(refusal):
+            raise
+        try:
+            send(is_sorted=False)
+        except (exceptions.RESTError, NotImplementedError) as second:
+            if refuses_order(second):
+                raise refusal from second
+            raise
+        return refusal
+    return None
+
+
+def refuses_order(error: Exception) -> bool:
+    """Whether the answer to a commit may mean that the catalog refuses the table's sort order."""
+    if _ORDER.search(str(error)):
+        return True
+    return _status(error) in _REFUSALS and not isinstance(error, exceptions.CommitStateUnknownException)
 
 
 def refuses_staging(error: Exception) -> bool:
     """Whether the answer may mean that staged creation is unsupported."""
-    status = getattr(getattr(error.__cause__, "response", None), "status_code", None)
+    status = _status(error)
     return status in _REFUSALS or (status in _FAILURES and bool(_UNSUPPORTED.search(str(error))))
 
 
-def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> None:
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error.__cause__, "response", None), "status_code", None)
+
+
+def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> Exception | None:
     """Turn an empty table into the defined one, by a commit that fails after any change.
 
-    Raises NotOurTable if it isn't empty or its columns differ.
+    Returns the refusal of the sort order, if any. Raises NotOurTable if it isn't empty or its columns differ.
     """
     metadata = table.metadata
     if (reason := unfit_reason(metadata, definition.schema)) is not None:
@@ -102,7 +150,11 @@ def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -
         AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": None}),
         AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),
     )
-    catalog.send_commit(table, requirements, definition.completing(metadata))
+
+    def send(*, is_sorted: bool) -> None:
+        catalog.send_commit(table, requirements, definition.completing(metadata, is_sorted=is_sorted))
+
+    return _send_with_order(send)
 
 
 def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:

@@ -31,7 +31,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
 from pyiceberg.table.update import AssertCreate, update_table_metadata
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.types import LongType, NestedField, TimestamptzType
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, NotOurTable, TableMissing
 from catalog.iceberg import table_catalog
@@ -40,6 +40,8 @@ from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.repartition import changes_of, is_partitioned
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.partitioning import PartitionTerm
+from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.row import PartitionSource
 from tests.support.catalog.memory import TOPIC, change, span
 
 NESTED = replace(TOPIC, table="lake.kafka.orders")
@@ -145,6 +147,15 @@ def lose_answer(make: Callable[[], Any]) -> Any:
 def refuse_landed(make: Callable[[], Any]) -> Any:
     make()
     raise BadRequestError("CommitStateUnknownException: no answer from the database")
+
+
+def refuse_with_status(make: Callable[[], Any]) -> Any:
+    raise refused(400)
+
+
+def refuse_landed_with_status(make: Callable[[], Any]) -> Any:
+    make()
+    raise refused(400)
 
 
 def deny_landed(make: Callable[[], Any]) -> Any:
@@ -348,6 +359,56 @@ def test_a_plain_table_is_completed_once(catalog: TableCatalog, rest: Rest, scri
     made = catalog.ensure(TOPIC, change())
     assert made.schema.as_struct() == change().schema.as_struct()
     assert len(rest.tables) == 1
+
+
+ORDER_SCRIPTS: tuple[tuple[list[Any], bool], ...] = (
+    ([refuse_with_status], False),
+    ([refuse_with_status, lose_answer], False),
+    ([refuse_with_status, twice], False),
+    ([refuse_with_status, refuse_landed_with_status], False),
+    ([refuse_with_status, lose_request, refuse_with_status], False),
+    ([refuse_landed_with_status], True),
+)
+
+
+@pytest.mark.parametrize(("script", "is_sorted"), ORDER_SCRIPTS)
+@pytest.mark.parametrize("source", ["nested", "flat"])
+@pytest.mark.parametrize("is_staged", [True, False])
+def test_a_refused_order_is_left_out(
+    catalog: TableCatalog,
+    rest: Rest,
+    caplog: pytest.LogCaptureFixture,
+    script: list[Any],
+    is_sorted: bool,
+    source: PartitionSource,
+    is_staged: bool,
+) -> None:
+    columns = change()
+    if source == "flat":
+        top = NestedField(FLAT_INGEST_TIMESTAMP_ID, "ingest_timestamp", TimestamptzType())
+        columns = replace(
+            columns,
+            schema=Schema(*columns.schema.fields, top),
+            owned_ids=columns.owned_ids | {FLAT_INGEST_TIMESTAMP_ID},
+        )
+    rest.refusal = None if is_staged else 400
+    plain = [] if is_staged else [lambda make: make()]
+    rest.script = [*plain, *script]
+    made = catalog.ensure(TOPIC, columns, partition_source=source)
+    orders = made.iceberg.metadata.sort_orders
+    assert any(order.fields for order in orders) == is_sorted
+    assert made.iceberg.metadata.default_sort_order_id == int(is_sorted and source == "nested")
+    assert made.schema.as_struct() == columns.schema.as_struct()
+    assert (made.partition_source, len(rest.tables), rest.script) == (source, 1, [])
+    said = [record.getMessage() for record in caplog.records if "refused the sort order" in record.getMessage()]
+    assert all("Stage create is not supported" in text for text in said)
+
+
+def test_a_refusal_of_more_than_the_order_is_raised(catalog: TableCatalog, rest: Rest) -> None:
+    rest.script = [refuse_with_status, refuse_with_status]
+    with pytest.raises(CatalogRefused, match="Stage create"):
+        catalog.ensure(TOPIC, change())
+    assert (rest.script, rest.tables) == ([], {})
 
 
 def test_another_refusal_is_no_lack_of_staging(catalog: TableCatalog, rest: Rest) -> None:
