@@ -31,7 +31,7 @@ from pyiceberg.types import IntegerType, LongType, NestedField, StringType, Stru
 from catalog.errors import TableError
 from catalog.iceberg.creation import UPGRADE, schema_updates, sort_order
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
-from catalog.iceberg.table_creation import Creation, create_table, refuses_staging
+from catalog.iceberg.table_creation import Creation, check_field_ids, create_table, refuses_staging
 from schema_mapping import names
 
 _COLUMN: Final = "note"
@@ -123,6 +123,7 @@ class ScratchTable:
                 with suppress(Exception):  # what failed may have left the table
                     self._table = self._rest.load_table(name)
             self._table = self._rest.load_table(name)
+            check_field_ids(self._table, _SCHEMA)
         return creation
 
     def proposes(self) -> bool:

@@ -51,7 +51,7 @@ from catalog.iceberg.rest import FAILURES, REFUSALS, BoundedRestCatalog, connect
 from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
-from catalog.iceberg.table_creation import blemish, complete, create_table
+from catalog.iceberg.table_creation import blemish, check_field_ids, complete, create_table
 from catalog.model import TopicRow, TranslatedRange
 from catalog.partitioning import Partitioning, PartitionTerm
 from catalog.ranges.rewrite import Rewrite
@@ -190,6 +190,7 @@ class TableCatalog:
         """
         found = self._loaded(topic, adopts=adopts)
         if found is not None:
+            check_field_ids(found.iceberg, change.schema)
             return found
         terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
         new = self._new_table(topic, change, partitioning_for(terms, change.schema, partition_source), partition_source)
@@ -203,6 +204,7 @@ class TableCatalog:
             adopts = adopts or topic.table in self._plain
             made = self._loaded(topic, adopts=adopts)
             if made is not None:
+                check_field_ids(made.iceberg, change.schema)
                 return made
             if not isinstance(lost, CatalogUnreachable) and not (lost is None and adopts):
                 break

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from pyiceberg import exceptions
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_name
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
@@ -28,7 +28,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
-from catalog.errors import NotOurTable
+from catalog.errors import CatalogRefused, NotOurTable
 from catalog.iceberg.creation import TABLE_FORMAT
 from catalog.iceberg.properties import PREFIX
 
@@ -155,6 +155,23 @@ def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -
         catalog.send_commit(table, requirements, definition.completing(metadata, is_sorted=is_sorted))
 
     return _send_with_order(send)
+
+
+def check_field_ids(table: Table, schema: Schema) -> None:
+    """Raise CatalogRefused if a new table's columns have other field ids than the schema: files would be misread."""
+    metadata = table.metadata
+    if metadata.snapshots:
+        return
+    columns, expected = index_by_name(metadata.schema()), index_by_name(schema)
+    changed = next((name for name in expected if name in columns and columns[name] != expected[name]), None)
+    if changed is not None:
+        raise CatalogRefused(
+            f"the catalog gave the table's columns other field ids: {changed} has {columns[changed]} instead of"
+            f" {expected[changed]}. Files name their columns by these ids, so the archiver can't use this catalog. The"
+            " table has no records: it can be dropped",
+            table=".".join(table.name()),
+            table_uuid=str(metadata.table_uuid),
+        )
 
 
 def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:

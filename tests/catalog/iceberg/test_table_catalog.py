@@ -29,7 +29,13 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
-from pyiceberg.table.update import AssertCreate, update_table_metadata
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCreate,
+    SetCurrentSchemaUpdate,
+    SetPropertiesUpdate,
+    update_table_metadata,
+)
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestamptzType
 
@@ -58,6 +64,7 @@ class Rest:
     asked_pause: Any = field(default_factory=lambda: SimpleNamespace(seconds=lambda: 0.0))
     is_closed: bool = False
     refusal: int | None = None
+    renumbers: bool = False
 
     def load_table(self, name: str, known: Table | None = None) -> Table:
         if name not in self.tables:
@@ -107,6 +114,11 @@ class Rest:
             if name in self.tables:
                 raise CommitFailedException("it is there")
             empty = MetastoreCatalog._empty_table_metadata()
+            if self.renumbers:
+                fresh = assign_fresh_schema_ids(change().schema)
+                kinds = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate)
+                others = [update for update in updates[3:] if isinstance(update, kinds)]
+                updates = (*updates[:2], AddSchemaUpdate(schema=fresh), *others)
             self.tables[name] = update_table_metadata(empty, updates, enforce_validation=True)
             return SimpleNamespace(metadata=self.tables[name])
 
@@ -402,6 +414,14 @@ def test_a_refused_order_is_left_out(
     assert (made.partition_source, len(rest.tables), rest.script) == (source, 1, [])
     said = [record.getMessage() for record in caplog.records if "refused the sort order" in record.getMessage()]
     assert all("Stage create is not supported" in text for text in said)
+
+
+def test_changed_field_ids_are_refused(catalog: TableCatalog, rest: Rest) -> None:
+    rest.renumbers = True
+    for _ in ("made", "found"):
+        with pytest.raises(CatalogRefused, match=r"other field ids: key.__raw__ has 4 instead of 100"):
+            catalog.ensure(TOPIC, change())
+    assert len(rest.tables) == 1
 
 
 def test_a_refusal_of_more_than_the_order_is_raised(catalog: TableCatalog, rest: Rest) -> None:

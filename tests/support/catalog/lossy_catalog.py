@@ -191,9 +191,9 @@ class GlueProxy(LossyProxy):
 class NessieProxy(LossyProxy):
     """Refuses what Nessie 0.99.0 refuses: schemas without `last-column-id`, and orders and partitions inside structs.
 
-    The field is required in `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie). Its
-    `NessieModelIceberg.icebergSortOrderToNessie` and `icebergPartitionSpecToNessie` know the fields at the top only, until
-    projectnessie/nessie#10237 (0.102.0).
+    The field is required in `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie). `NessieModelIceberg` knows only
+    fields at the top in `icebergSortOrderToNessie` and `icebergPartitionSpecToNessie`, until 0.102.0
+    (projectnessie/nessie#10237).
     """
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
@@ -209,8 +209,8 @@ class NessieProxy(LossyProxy):
             for defined in (update[kind] for update in updates if added and kind in update):
                 for field in defined["fields"]:
                     if field["source-id"] not in at_top:
-                        said = f"Source field with ID {field['source-id']} for {name} with ID {defined[number]} does not exist"
-                        return 400, "IllegalArgumentException", said
+                        said = f"Source field with ID {field['source-id']} for {name} with ID {defined[number]}"
+                        return 400, "IllegalArgumentException", f"{said} does not exist"
         return None
 
 
