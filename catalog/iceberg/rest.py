@@ -36,7 +36,7 @@ from tenacity import retry
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.auth_settings import with_auth
 from catalog.iceberg.commit_answer import CommitAnswer
-from catalog.iceberg.credentials import for_clients, offers_signing_only
+from catalog.iceberg.credentials import for_clients, offers_signing_only, with_own_client
 from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.load_answer import table_of
@@ -115,6 +115,7 @@ class BoundedRestCatalog(RestCatalog):
         self.configured = dict(properties)
         self.asked_pause = AskedPause()
         super().__init__(name, **with_auth(properties))
+        self.properties = with_own_client(self.properties, self.configured)
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
@@ -164,13 +165,13 @@ class BoundedRestCatalog(RestCatalog):
         return CommitAnswer.read(answer.text)
 
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
-        given = for_clients(properties, location)
+        given = with_own_client(for_clients(properties, location), self.configured)
         whole = {**self.properties, **given}
         if offers_signing_only(whole, self.configured, os.environ):
             raise CatalogDenied(
-                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled), and the"
-                " archiver signs its requests itself. Have the catalog vend credentials, or give s3.access-key-id and"
-                " s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
+                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled or s3.signer),"
+                " and the archiver signs its requests itself. Have the catalog vend credentials, or give"
+                " s3.access-key-id and s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
                 ' "s3.remote-signing-enabled" = "false" there',
                 location=location,
             )
