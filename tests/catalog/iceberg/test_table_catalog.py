@@ -29,13 +29,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
-from pyiceberg.table.update import (
-    AddSchemaUpdate,
-    AssertCreate,
-    SetCurrentSchemaUpdate,
-    SetPropertiesUpdate,
-    update_table_metadata,
-)
+from pyiceberg.table.update import AssertCreate, update_table_metadata
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestamptzType
 
@@ -114,12 +108,8 @@ class Rest:
             if name in self.tables:
                 raise CommitFailedException("it is there")
             empty = MetastoreCatalog._empty_table_metadata()
-            if self.renumbers:
-                fresh = assign_fresh_schema_ids(change().schema)
-                kinds = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetPropertiesUpdate)
-                others = [update for update in updates[3:] if isinstance(update, kinds)]
-                updates = (*updates[:2], AddSchemaUpdate(schema=fresh), *others)
-            self.tables[name] = update_table_metadata(empty, updates, enforce_validation=True)
+            made = update_table_metadata(empty, updates, enforce_validation=True)
+            self.tables[name] = _renumbered(made) if self.renumbers else made
             return SimpleNamespace(metadata=self.tables[name])
 
         return self.script.pop(0)(make) if self.script else make()
@@ -133,6 +123,13 @@ class Rest:
 
     def _table(self, name: str, metadata: TableMetadata) -> Table:
         return Table(tuple(name.split(".")), metadata, "", PyArrowFileIO(), catalog=None)  # type: ignore[arg-type]
+
+
+def _renumbered(made: TableMetadata) -> TableMetadata:
+    """As Nessie makes it, but for partitioning and order: the fields of the first schema get new ids."""
+    fresh = assign_fresh_schema_ids(made.schema())
+    order, spec = UNSORTED_SORT_ORDER, UNPARTITIONED_PARTITION_SPEC
+    return new_table_metadata(fresh, spec, order, made.location, dict(made.properties), made.table_uuid)
 
 
 def refused(status: int) -> Exception:
@@ -389,6 +386,7 @@ ORDER_SCRIPTS: tuple[tuple[list[Any], bool], ...] = (
 def test_a_refused_order_is_left_out(
     catalog: TableCatalog,
     rest: Rest,
+    *,
     caplog: pytest.LogCaptureFixture,
     script: list[Any],
     is_sorted: bool,
