@@ -169,9 +169,9 @@ class BoundedRestCatalog(RestCatalog):
         whole = {**self.properties, **given}
         if offers_signing_only(whole, self.configured, os.environ):
             raise CatalogDenied(
-                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled or s3.signer),"
-                " and the archiver signs its requests itself. Have the catalog vend credentials, or give"
-                " s3.access-key-id and s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
+                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled, s3.signer)."
+                " The archiver signs its requests itself. Have the catalog vend credentials, or give s3.access-key-id"
+                " and s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
                 ' "s3.remote-signing-enabled" = "false" there',
                 location=location,
             )
