@@ -73,6 +73,13 @@ def test_epochs_that_prove_nothing(cluster: FakeCluster) -> None:
     assert last.detail.startswith("the brokers' answers about leader epochs of topic t prove nothing")
 
 
+def test_leaders_without_epochs(cluster: FakeCluster) -> None:
+    cluster.epoch = -1
+    (*_, last) = findings(cluster)
+    assert (last.subject, last.outcome) == ("topic t", CheckOutcome.WARNING)
+    assert "or there are none: each run compares the newest archived records" in last.detail
+
+
 def test_a_corrupt_batch(cluster: FakeCluster) -> None:
     cluster.answers[FetchRequest] = lambda *_: fetched(BATCH[:-1] + b"!", end=5)
     (*_, last) = findings(cluster)
