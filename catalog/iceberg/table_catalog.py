@@ -190,7 +190,7 @@ class TableCatalog:
         """
         found = self._loaded(topic, adopts=adopts)
         if found is not None:
-            check_field_ids(found.iceberg, change.schema)
+            check_field_ids(found.iceberg, change.schema, is_made=False)
             return found
         terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
         new = self._new_table(topic, change, partitioning_for(terms, change.schema, partition_source), partition_source)

@@ -31,6 +31,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 from catalog.errors import CatalogRefused, NotOurTable
 from catalog.iceberg.creation import TABLE_FORMAT
 from catalog.iceberg.properties import PREFIX
+from schema_mapping.columns.ledger import LAST_FIXED_ID
 
 _REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
 """Statuses by which catalogs refuse staged creation. If they mean something else, they refuse the plain table too."""
@@ -157,13 +158,17 @@ def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -
     return _send_with_order(send)
 
 
-def check_field_ids(table: Table, schema: Schema) -> None:
-    """Raise CatalogRefused if a new table's columns have other field ids than the schema: files would be misread."""
+def check_field_ids(table: Table, schema: Schema, *, is_made: bool = True) -> None:
+    """Raise CatalogRefused if a new table's columns have other field ids than the schema: files would be misread.
+
+    Only fixed ids count unless `is_made` from this schema: names of other columns may have changed since.
+    """
     metadata = table.metadata
     if metadata.snapshots:
         return
     columns, expected = index_by_name(metadata.schema()), index_by_name(schema)
-    changed = next((name for name in expected if name in columns and columns[name] != expected[name]), None)
+    compared = [name for name in expected if name in columns and (is_made or expected[name] <= LAST_FIXED_ID)]
+    changed = next((name for name in compared if columns[name] != expected[name]), None)
     if changed is not None:
         raise CatalogRefused(
             f"the catalog gave the table's columns other field ids: {changed} has {columns[changed]} instead of"
