@@ -1,6 +1,6 @@
 """Schema ids in record headers, as by Confluent's serializers: a header's value is an envelope.
 
-Apicurio's serializers name the schema in headers by ids of their own, which Confluent's API doesn't know
+Apicurio's serializers name the schema in headers by Apicurio's ids, which Confluent's API doesn't know
 (`KafkaSerdeHeaders` in apicurio-registry).
 """
 

@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from catalog.errors import CatalogDenied
 from catalog.iceberg.credentials import expires_ms, for_clients, is_vended, offers_signing_only
 from catalog.iceberg.file_io import S3FileIO
-from catalog.iceberg.rest import connect
+from catalog.iceberg.rest import BoundedRestCatalog, connect
 from tests.support.servers.serving import serving
 
 HOST = "account.dfs.core.windows.net"
@@ -76,6 +76,10 @@ def test_a_sas_token_of_another_account_is_not() -> None:
     assert for_clients({"adls.sas-token.one": "sas"}, None)["adls.account-name"] == "one"
 
 
+def opened(rest: BoundedRestCatalog, vended: dict[str, str], location: str) -> FileIO:
+    return rest._load_file_io(vended, location)
+
+
 @contextmanager
 def answering(config: dict[str, dict[str, str]]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -111,7 +115,7 @@ def test_the_client_is_not_the_catalogs_choice(kind: str, configured: dict[str, 
     with answering({"defaults": {}, "overrides": {}, kind: FSSPEC}) as uri:
         rest = connect({"uri": uri} | keys | configured, timeout_seconds=5)
         with closing(rest):
-            io = rest._load_file_io(FSSPEC if kind == "table" else {}, "s3://lake/table")
+            io = opened(rest, FSSPEC if kind == "table" else {}, "s3://lake/table")
     assert (type(io), io.properties.get("py-io-impl")) == (client, configured.get("py-io-impl"))
 
 
@@ -121,13 +125,13 @@ def test_a_signer_without_keys_is_refused() -> None:
         closing(connect({"uri": uri}, timeout_seconds=5)) as rest,
         pytest.raises(CatalogDenied, match="the catalog signs each request to the store and vends no keys"),
     ):
-        rest._load_file_io({}, "s3://lake/table")
+        opened(rest, {}, "s3://lake/table")
 
 
 def test_files_are_opened_with_a_vended_sas_token(catalog: str) -> None:
     sas = f"sv=2026&se={int(time.time()) + 900}&sig=x"
     with connect({"uri": catalog, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}, timeout_seconds=5) as rest:
-        io = rest._load_file_io({f"adls.sas-token.{HOST}": sas}, LOCATION)
+        io = opened(rest, {f"adls.sas-token.{HOST}": sas}, LOCATION)
     assert isinstance(io, PyArrowFileIO)
     assert (io.properties["adls.account-name"], io.properties["adls.sas-token"]) == ("account", sas)
 

@@ -300,8 +300,8 @@ def added_schemas(tmp_path: Path, requirement: TableRequirement, *, renumbers: b
     ]
 
 
-def test_a_new_table_has_an_empty_schema_first_if_the_catalog_renumbers(tmp_path: Path) -> None:
+def test_an_empty_schema_comes_first_if_renumbered(tmp_path: Path) -> None:
     assert added_schemas(tmp_path, AssertCreate(), renumbers=True) == [(0, 0, 0), (1, 3, 102)]
     assert added_schemas(tmp_path, AssertCreate(), renumbers=False) == [(0, 3, 102)]
-    known = AssertTableUUID(uuid=uuid4())
-    assert added_schemas(tmp_path, known, renumbers=True) == [(0, 3, 102)]
+    exists = AssertTableUUID(uuid=uuid4())
+    assert added_schemas(tmp_path, exists, renumbers=True) == [(0, 3, 102)]

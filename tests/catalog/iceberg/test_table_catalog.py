@@ -422,7 +422,7 @@ def test_changed_field_ids_are_refused(catalog: TableCatalog, rest: Rest) -> Non
     assert len(rest.tables) == 1
 
 
-def test_names_that_were_swapped_since_an_empty_table_was_made(catalog: TableCatalog, rest: Rest) -> None:
+def test_names_swapped_since_an_empty_table_was_made(catalog: TableCatalog, rest: Rest) -> None:
     """A run was killed before its first commit, and the next one has a newer schema."""
     first, second = (NestedField(101, "a", LongType()), NestedField(102, "b", LongType()))
     made = catalog.ensure(TOPIC, change(first, second))

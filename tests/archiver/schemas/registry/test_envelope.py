@@ -239,12 +239,16 @@ def test_values_with_headers_of_another_registry_are_not_coerced(coerce: bool) -
         ([(b"apicurio.value", b"5")], b"m", (0, None) if coerce else (-1, BAD_ENVELOPE)),
     ]
     reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
-    found = reader.read(pa.array([value for _, value, _ in cases]), header_lists([headers for headers, _, _ in cases]))
-    errors = {int(at): code for code, places in found.errors.items() for at in np.flatnonzero(places)}
-    assert [(place, errors.get(at)) for at, place in enumerate(found.which.tolist())] == [case for *_, case in cases]
+    envelopes = reader.read(
+        pa.array([value for _, value, _ in cases]), header_lists([headers for headers, _, _ in cases])
+    )
+    errors = {int(at): code for code, places in envelopes.errors.items() for at in np.flatnonzero(places)}
+    assert [(place, errors.get(at)) for at, place in enumerate(envelopes.which.tolist())] == [
+        case for *_, case in cases
+    ]
     if coerce:
-        assert found.bare is not None
-        assert np.flatnonzero(found.bare).tolist() == [7, 8]
+        assert envelopes.bare is not None
+        assert np.flatnonzero(envelopes.bare).tolist() == [7, 8]
 
 
 def test_a_null_payload_is_not_looked_up() -> None:

@@ -52,7 +52,7 @@ def test_another_server(registry: FakeRegistry) -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_named_and_not_followed(status: int) -> None:
-    """Gateways lead to https, and to pages where people log in."""
+    """Gateways lead to https, and to login pages."""
     location = "https://me:hush@registry.example.org/schemas/ids/1?token=hush"
     with (
         answering(status, {}, headers={"Location": location}) as url,
