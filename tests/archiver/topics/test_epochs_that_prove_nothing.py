@@ -137,7 +137,7 @@ def test_a_leader_that_moves_during_the_check_is_believed() -> None:
 
 @pytest.mark.parametrize("says_epoch", [True, False])
 def test_records_without_epochs_are_compared(says_epoch: bool) -> None:
-    """Of brokers without epochs (Metadata before version 7), or of the formats before version 2."""
+    """Brokers without epochs wrote them (Metadata before version 7), or their format is older than version 2."""
     log, archived = archived_log(answer=None, says_epoch=says_epoch)
     log.append(records=5)
     seen = judge(log, archived, epoch=-1)
