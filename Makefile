@@ -43,7 +43,7 @@ unit: setup  ## The tests that need no server
 integration: setup  ## The tests on real Kafka, Postgres, S3, catalog and Spark
 	$(REAL)
 
-catalogs: setup  ## The same on Iceberg's own catalog in Java, and on MinIO with a policy that demands encryption
+catalogs: setup  ## The same on Iceberg's own catalog in Java, on Nessie, and on MinIO with a policy that demands encryption
 	ARCHIVER_TEST_CATALOG=java $(REAL)
 
 test-slow: setup  ## The tests that take minutes each

@@ -276,7 +276,8 @@ class BrokerClient:
 
 
 def _api_versions() -> Any:
-    return ApiVersionsRequest(client_software_name="archiver", client_software_version="0")
+    """The oldest version, as some brokers hang up at newer ones."""
+    return ApiVersionsRequest(max_version=0)
 
 
 def _epoch_ends(answers: Mapping[int, Any]) -> dict[int, EpochEnd]:

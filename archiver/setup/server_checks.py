@@ -95,10 +95,10 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
 
 
 def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
-    """Whether the leader's current epoch ends before its log."""
+    """Whether there is no current epoch, or it ends before the log."""
     epoch = brokers.current_epoch(topic, partition)
     if epoch < 0 or not end:
-        return False
+        return epoch < 0
     answer = brokers.end_of_epoch(topic, {partition: epoch}).get(partition)
     if brokers.lacks_epochs:
         return False

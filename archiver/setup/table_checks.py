@@ -33,7 +33,7 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
     try:
         try:
             scratch.connect()
-            is_staged = scratch.create()
+            creation = scratch.create()
             rows = scratch.write_and_read()
             if rows != 1:
                 raise CheckFailed("The scratch table was written to, and its row wasn't there to read", rows=rows)
@@ -41,8 +41,14 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
         except ContextError as error:
             yield failure(CATALOG, error, subject)
             return
-        how = "" if is_staged else " (without staged creation: made empty, then changed by one commit)"
+        how = "" if creation.is_staged else " (without staged creation: made empty, then changed by one commit)"
         yield Finding(part=CATALOG, subject=subject, detail=f"a scratch table was created{how}, written to and read")
+        if creation.refused_order is not None:
+            detail = (
+                "the catalog refuses sort orders of fields inside a struct, so tables have none. Archiving and replay"
+                f" don't need them ({creation.refused_order})"
+            )
+            yield Finding(part=CATALOG, subject=subject, outcome=CheckOutcome.WARNING, detail=detail)
         yield _stored(
             store, f"{location}/data/{name}", f"warehouse, {location.rpartition('/')[0]}", OwnFolder(location)
         )

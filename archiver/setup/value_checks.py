@@ -35,6 +35,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "ambiguous_message": "their message indexes may mean two listed messages",
     "bad_envelope": "they don't begin with a schema registry's envelope",
     "bad_header": "the header with their schema's id is damaged",
+    "foreign_header": "headers of Apicurio's serializers name their schema, which `coerce` doesn't read",
 }
 _NO_MESSAGE: Final = "the bytes are no message of the configured schema"
 

@@ -25,7 +25,8 @@ NEWEST_BYTES: Final = 1 << 20
 """The most archived bytes of a partition that a look compares if its leader proves nothing by epochs."""
 
 UNPROVEN_EPOCHS: Final = (
-    "the brokers' answers about leader epochs of topic %s prove nothing: each run compares the newest archived records"
+    "the brokers' answers about leader epochs of topic %s prove nothing, or there are none: each run compares the"
+    " newest archived records"
     " of each partition (at most 1 MiB) with the log. A log that was cut back and written again is found there only"
 )
 """What to say of a topic whose leaders prove nothing by epochs."""
@@ -97,8 +98,8 @@ class Continuity:
         known = seen.known
         if known is None:
             return seen
-        if answer is None:
-            return seen if known.leader_epoch < 0 else self._compare_newest(seen, known)
+        if answer is None or known.leader_epoch < 0:
+            return self._compare_newest(seen, known) if known.leader_epoch >= 0 else self._without_epoch(seen, known)
         if _agrees(answer, known):
             return replace(seen, last_epoch=known.leader_epoch)
         proven = self._proven.get(seen.partition)
@@ -107,6 +108,13 @@ class Continuity:
         if not self._is_consistent(seen.partition):
             return self._compare_newest(seen, known)
         return self._compared(seen, known, answer)
+
+    def _without_epoch(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
+        """The newest archived batches have no epoch: of brokers without epochs, in an old format, or rebuilt."""
+        if known.next_offset <= self._starts().get(seen.partition, 0):
+            return seen
+        judged = self._compare_newest(seen, known)
+        return replace(judged, proves_epochs=self._epochs.current_epoch(self._topic, seen.partition) >= 0)
 
     def _is_consistent(self, partition: int) -> bool:
         """Whether the leader's current epoch ends at or after its log. True if the leader moves during the check."""

@@ -53,7 +53,7 @@ class NewTable:
     partition_source: PartitionSource
     properties: dict[str, str]
 
-    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+    def creating(self, staged: TableMetadata, *, is_sorted: bool = True) -> tuple[TableUpdate, ...]:
         """The updates that create the table, each default after its addition.
 
         UUID and location come from the catalog's proposal `staged`.
@@ -66,13 +66,13 @@ class NewTable:
             SetCurrentSchemaUpdate(),
             AddPartitionSpecUpdate(spec=iceberg_spec(self.partitioning)),
             SetDefaultSpecUpdate(),
-            *((unsorted, SetDefaultSortOrderUpdate()) if self._is_flat else ()),
-            *self._order(),
+            *((unsorted, SetDefaultSortOrderUpdate()) if self._is_flat or not is_sorted else ()),
+            *self._order(is_sorted=is_sorted),
             SetLocationUpdate(location=staged.location),
             SetPropertiesUpdate(updates=self.properties),
         )
 
-    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
+    def completing(self, plain: TableMetadata, *, is_sorted: bool = True) -> tuple[TableUpdate, ...]:
         """The updates that turn an empty, unsorted table into this one."""
         spec = iceberg_spec(self.partitioning, last_id=plain.last_partition_id or 0)
         number = 1 + max(spec.spec_id for spec in plain.partition_specs)
@@ -81,7 +81,7 @@ class NewTable:
             *schema_updates(plain, self.schema),
             AddPartitionSpecUpdate(spec=spec.model_copy(update={"spec_id": number})),
             SetDefaultSpecUpdate(),
-            *self._order(),
+            *self._order(is_sorted=is_sorted),
             SetPropertiesUpdate(updates=self.properties),
         )
 
@@ -89,7 +89,9 @@ class NewTable:
     def _is_flat(self) -> bool:
         return self.partition_source == "flat"
 
-    def _order(self) -> tuple[TableUpdate, ...]:
+    def _order(self, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
+        if not is_sorted:
+            return ()
         ours = AddSortOrderUpdate.model_validate({"sort-order": sort_order(self.schema)})
         return (ours,) if self._is_flat else (ours, SetDefaultSortOrderUpdate())
 

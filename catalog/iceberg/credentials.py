@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from pyiceberg.io import ADLS_ACCOUNT_NAME, ADLS_SAS_TOKEN
+from pyiceberg.io import ADLS_ACCOUNT_NAME, ADLS_SAS_TOKEN, PY_IO_IMPL
 
 REMOTE_SIGNING: Final = "s3.remote-signing-enabled"
+SIGNER: Final = "s3.signer"
+"""pyiceberg's property for the same: Nessie sends both since 0.100 (projectnessie/nessie#9868)."""
 _KEYS: Final = (
     "s3.access-key-id",
     "client.access-key-id",
@@ -52,7 +54,7 @@ def offers_signing_only(properties: Properties, configured: Properties, environm
 
     `properties` are merged ones. Operators whose machine has a role may set the property to `false`.
     """
-    signs = str(properties.get(REMOTE_SIGNING, "")).lower() == "true"
+    signs = str(properties.get(REMOTE_SIGNING, "")).lower() == "true" or bool(properties.get(SIGNER))
     has_keys = any(properties.get(name) for name in _KEYS) or any(environment.get(name) for name in _IDENTITIES)
     return signs and not has_keys and str(configured.get(REMOTE_SIGNING, "")).lower() != "false"
 
@@ -61,6 +63,12 @@ def expires_ms(properties: Properties) -> int | None:
     """The first expiry in ms since 1970, None if unknown."""
     times = [int(value) for name, value in properties.items() if _EXPIRY.search(name) and value.isdecimal()]
     return min(times, default=None)
+
+
+def with_own_client(properties: Properties, configured: Properties) -> dict[str, str]:
+    """The properties with the configured `py-io-impl`, or none: Nessie sends one for pyiceberg's users."""
+    own = {PY_IO_IMPL: configured[PY_IO_IMPL]} if PY_IO_IMPL in configured else {}
+    return {name: value for name, value in properties.items() if name != PY_IO_IMPL} | own
 
 
 def for_clients(properties: Properties, location: str | None) -> dict[str, str]:

@@ -36,7 +36,7 @@ from tenacity import retry
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.auth_settings import with_auth
 from catalog.iceberg.commit_answer import CommitAnswer
-from catalog.iceberg.credentials import for_clients, offers_signing_only
+from catalog.iceberg.credentials import for_clients, offers_signing_only, with_own_client
 from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.load_answer import table_of
@@ -86,6 +86,9 @@ _COMMIT_ERRORS: Final[dict[int, type[Exception]]] = {
 _UNKNOWN_STATE: Final = "CommitStateUnknown"
 """A part of the error's type. Polaris answered it with status 400 (apache/polaris#5145)."""
 
+_IS_NESSIE: Final = "nessie.is-nessie-catalog"
+"""Nessie's configuration of clients has it, as "true"."""
+
 _UNKNOWN_TYPE: Final = "Unsupported field type"
 
 
@@ -112,6 +115,7 @@ class BoundedRestCatalog(RestCatalog):
         self.configured = dict(properties)
         self.asked_pause = AskedPause()
         super().__init__(name, **with_auth(properties))
+        self.properties = with_own_client(self.properties, self.configured)
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
@@ -149,7 +153,8 @@ class BoundedRestCatalog(RestCatalog):
         headers = self._session.headers
         if token := table.config.get(TOKEN):
             headers[AUTHORIZATION_HEADER] = f"{BEARER_PREFIX} {token}"
-        answer = self._session.post(place, data=_text_of(request, table).encode(), headers=headers)
+        text = commit_text(request, table, renumbers=self.properties.get(_IS_NESSIE) == "true")
+        answer = self._session.post(place, data=text.encode(), headers=headers)
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
@@ -160,13 +165,13 @@ class BoundedRestCatalog(RestCatalog):
         return CommitAnswer.read(answer.text)
 
     def _load_file_io(self, properties: Mapping[str, str] = EMPTY_DICT, location: str | None = None) -> FileIO:
-        given = for_clients(properties, location)
+        given = with_own_client(for_clients(properties, location), self.configured)
         whole = {**self.properties, **given}
         if offers_signing_only(whole, self.configured, os.environ):
             raise CatalogDenied(
-                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled), and the"
-                " archiver signs its requests itself. Have the catalog vend credentials, or give s3.access-key-id and"
-                " s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
+                "the catalog signs each request to the store and vends no keys (s3.remote-signing-enabled, s3.signer)."
+                " The archiver signs its requests itself. Have the catalog vend credentials, or give s3.access-key-id"
+                " and s3.secret-access-key in [catalog]. If this machine has a role for the store, set"
                 ' "s3.remote-signing-enabled" = "false" there',
                 location=location,
             )
@@ -190,17 +195,26 @@ class BoundedRestCatalog(RestCatalog):
         session.hooks["response"].append(self.asked_pause.note)
 
 
-def _text_of(request: CommitTableRequest, table: Table) -> str:
-    """The request as JSON, with `last-column-id` of added schemas, which Nessie requires."""
+def commit_text(request: CommitTableRequest, table: Table, *, renumbers: bool) -> str:
+    """The request as JSON, with `last-column-id` of added schemas, which Nessie before 0.105.3 requires.
+
+    With `renumbers`, an empty schema is a new table's first: Nessie gives the fields of the first schema new ids.
+    """
     added = [update.schema_.highest_field_id for update in request.updates if isinstance(update, AddSchemaUpdate)]
     if not added:
         return request.model_dump_json()
     is_new = any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
     last = max(added) if is_new else max(*added, table.metadata.last_column_id)
     body = json.loads(request.model_dump_json())
-    for update in body["updates"]:
+    updates = body["updates"]
+    for update in updates:
         if update["action"] == "add-schema":
             update["last-column-id"] = last
+    if is_new and renumbers:
+        first = next(update for update in updates if update["action"] == "add-schema")
+        first["schema"]["schema-id"] = 1
+        empty = {"type": "struct", "fields": [], "schema-id": 0}
+        updates.insert(updates.index(first), {"action": "add-schema", "schema": empty, "last-column-id": 0})
     return json.dumps(body)
 
 

@@ -1,4 +1,4 @@
-"""A one-column table, made and dropped to test what the catalog permits."""
+"""A table with a column and the columns of the sort order, made and dropped to test what the catalog permits."""
 
 from __future__ import annotations
 
@@ -26,16 +26,24 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
     TableUpdate,
 )
-from pyiceberg.types import NestedField, StringType
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
 from catalog.errors import TableError
-from catalog.iceberg.creation import UPGRADE, schema_updates
+from catalog.iceberg.creation import UPGRADE, schema_updates, sort_order
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
-from catalog.iceberg.table_creation import create_table, refuses_staging
+from catalog.iceberg.table_creation import Creation, check_field_ids, create_table, refuses_staging
+from schema_mapping import names
 
 _COLUMN: Final = "note"
 _PROPERTIES: Final = {"archiver.check": "true"}
-_SCHEMA: Final = Schema(NestedField(field_id=9, name=_COLUMN, field_type=StringType(), required=False))
+_KAFKA: Final = StructType(
+    NestedField(field_id=11, name=names.PARTITION, field_type=IntegerType(), required=False),
+    NestedField(field_id=12, name=names.OFFSET, field_type=LongType(), required=False),
+)
+_SCHEMA: Final = Schema(
+    NestedField(field_id=9, name=_COLUMN, field_type=StringType(), required=False),
+    NestedField(field_id=10, name=names.KAFKA, field_type=_KAFKA, required=False),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class _NoteTable:
 
     schema: Schema = _SCHEMA
 
-    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+    def creating(self, staged: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
         unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
         return (
             AssignUUIDUpdate(uuid=staged.table_uuid),
@@ -55,12 +63,17 @@ class _NoteTable:
             SetDefaultSpecUpdate(),
             unsorted,
             SetDefaultSortOrderUpdate(),
+            *self._order(is_sorted=is_sorted),
             SetLocationUpdate(location=staged.location),
             SetPropertiesUpdate(updates=_PROPERTIES),
         )
 
-    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
-        return (UPGRADE, *schema_updates(plain, self.schema), SetPropertiesUpdate(updates=_PROPERTIES))
+    def completing(self, plain: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
+        order = self._order(is_sorted=is_sorted)
+        return (UPGRADE, *schema_updates(plain, self.schema), *order, SetPropertiesUpdate(updates=_PROPERTIES))
+
+    def _order(self, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
+        return (AddSortOrderUpdate.model_validate({"sort-order": sort_order(self.schema)}),) if is_sorted else ()
 
 
 class ScratchTable:
@@ -99,18 +112,19 @@ class ScratchTable:
             for depth in range(1, len(parts) + 1):
                 self._make(self._rest, parts[:depth])
 
-    def create(self) -> bool:
-        """Make the table like archives; return whether staged creation works. Raises TableError."""
+    def create(self) -> Creation:
+        """Make the table like archives. Raises TableError."""
         assert self._rest is not None
         name = f"{self._namespace}.{self.name}"
         with self._in_our_words():
             try:
-                is_staged = create_table(self._rest, name, _NoteTable())
+                creation = create_table(self._rest, name, _NoteTable())
             finally:
                 with suppress(Exception):  # what failed may have left the table
                     self._table = self._rest.load_table(name)
             self._table = self._rest.load_table(name)
-        return is_staged
+            check_field_ids(self._table, _SCHEMA)
+        return creation
 
     def proposes(self) -> bool:
         """Whether the catalog accepts staged creation, without which names can't be tried. Raises TableError."""

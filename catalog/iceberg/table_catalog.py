@@ -51,7 +51,7 @@ from catalog.iceberg.rest import FAILURES, REFUSALS, BoundedRestCatalog, connect
 from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewrite
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
-from catalog.iceberg.table_creation import blemish, complete, create_table
+from catalog.iceberg.table_creation import blemish, check_field_ids, complete, create_table
 from catalog.model import TopicRow, TranslatedRange
 from catalog.partitioning import Partitioning, PartitionTerm
 from catalog.ranges.rewrite import Rewrite
@@ -190,6 +190,7 @@ class TableCatalog:
         """
         found = self._loaded(topic, adopts=adopts)
         if found is not None:
+            check_field_ids(found.iceberg, change.schema, is_made=False)
             return found
         terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
         new = self._new_table(topic, change, partitioning_for(terms, change.schema, partition_source), partition_source)
@@ -203,6 +204,7 @@ class TableCatalog:
             adopts = adopts or topic.table in self._plain
             made = self._loaded(topic, adopts=adopts)
             if made is not None:
+                check_field_ids(made.iceberg, change.schema)
                 return made
             if not isinstance(lost, CatalogUnreachable) and not (lost is None and adopts):
                 break
@@ -368,11 +370,20 @@ class TableCatalog:
             self._create_namespaces(topic)
             try:
                 if adopts and (empty := self._empty(topic.table)) is not None:
-                    complete(self._rest, empty, new)
-                    return
-                create_table(self._rest, topic.table, new, makes_plain=lambda: self._plain.add(topic.table))
+                    refused = complete(self._rest, empty, new)
+                else:
+                    refused = create_table(
+                        self._rest, topic.table, new, makes_plain=lambda: self._plain.add(topic.table)
+                    ).refused_order
             except (TableAlreadyExistsError, CommitFailedException):
                 return  # another archiver or an earlier delivery of this request created it
+            if refused is not None:
+                _LOG.warning(
+                    "the catalog refused the sort order of %s, so the table has none. Archiving and replay don't need"
+                    " it (%s)",
+                    topic.table,
+                    refused,
+                )
 
     def is_blank(self, name: str) -> bool:
         """Whether the table is empty, plain and foreign: made for a topic maybe."""

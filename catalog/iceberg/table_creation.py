@@ -2,16 +2,20 @@
 
 AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. Until the
 commit, readers may see other field ids.
+
+Tables have no sort order if the catalog refuses it: Nessie before 0.102 finds no fields inside a struct
+(projectnessie/nessie#10237).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from pyiceberg import exceptions
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_name
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
@@ -24,25 +28,35 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
-from catalog.errors import NotOurTable
+from catalog.errors import CatalogRefused, NotOurTable
 from catalog.iceberg.creation import TABLE_FORMAT
 from catalog.iceberg.properties import PREFIX
+from schema_mapping.columns.ledger import LAST_FIXED_ID
 
 _REFUSALS: Final = frozenset({400, 405, 406, 422, 501})
 """Statuses by which catalogs refuse staged creation. If they mean something else, they refuse the plain table too."""
 _FAILURES: Final = frozenset({500, 503})
 _UNSUPPORTED: Final = re.compile(r"Unsupported|NotImplemented|not (?:supported|implemented)", re.IGNORECASE)
 """The error's text when a catalog doesn't map its refusal to a status."""
+_ORDER: Final = re.compile(r"sort.?(?:order|field)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """How a table was made. `refused_order` is the catalog's refusal of the sort order, None if the table has it."""
+
+    is_staged: bool
+    refused_order: Exception | None
 
 
 class Definition(Protocol):
     @property
     def schema(self) -> Schema: ...
 
-    def creating(self, staged: TableMetadata) -> tuple[TableUpdate, ...]:
+    def creating(self, staged: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
         """The updates that create the table from the catalog's proposal."""
 
-    def completing(self, plain: TableMetadata) -> tuple[TableUpdate, ...]:
+    def completing(self, plain: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
         """The updates that turn an empty table into this one."""
 
 
@@ -61,33 +75,68 @@ class CommittingCatalog(Protocol):
 
 def create_table(
     catalog: CommittingCatalog, name: str, definition: Definition, *, makes_plain: Callable[[], None] = lambda: None
-) -> bool:
-    """Make the table. Returns whether staged creation works. Raises pyiceberg's exceptions.
-
-    `makes_plain` is called before a plain table may exist.
-    """
+) -> Creation:
+    """Make the table. Raises pyiceberg's exceptions. `makes_plain` is called before a plain table may exist."""
     try:
         staged = catalog.create_table_transaction(name, definition.schema)._table  # noqa: SLF001
     except (exceptions.RESTError, NotImplementedError) as error:
         if not refuses_staging(error):
             raise
         makes_plain()
-        complete(catalog, catalog.create_table(name, definition.schema), definition)
-        return False
-    catalog.send_commit(staged, (AssertCreate(),), definition.creating(staged.metadata))
-    return True
+        plain = catalog.create_table(name, definition.schema)
+        return Creation(is_staged=False, refused_order=complete(catalog, plain, definition))
+
+    def send(*, is_sorted: bool) -> None:
+        catalog.send_commit(staged, (AssertCreate(),), definition.creating(staged.metadata, is_sorted=is_sorted))
+
+    return Creation(is_staged=True, refused_order=_send_with_order(send))
+
+
+class _Send(Protocol):
+    def __call__(self, *, is_sorted: bool) -> None: ...
+
+
+def _send_with_order(send: _Send) -> Exception | None:
+    """Send the commit, without the sort order if it is refused with it. Return the refusal.
+
+    Raises the first refusal if both are refused.
+    """
+    try:
+        send(is_sorted=True)
+    except (exceptions.RESTError, NotImplementedError) as refusal:
+        if not refuses_order(refusal):
+            raise
+        try:
+            send(is_sorted=False)
+        except (exceptions.RESTError, NotImplementedError) as second:
+            if refuses_order(second):
+                raise refusal from second
+            raise
+        return refusal
+    return None
+
+
+def refuses_order(error: Exception) -> bool:
+    """Whether the answer to a commit may mean that the catalog refuses the table's sort order."""
+    if _ORDER.search(str(error)):
+        return True
+    return _status(error) in _REFUSALS and not isinstance(error, exceptions.CommitStateUnknownException)
 
 
 def refuses_staging(error: Exception) -> bool:
     """Whether the answer may mean that staged creation is unsupported."""
-    status = getattr(getattr(error.__cause__, "response", None), "status_code", None)
+    status = _status(error)
     return status in _REFUSALS or (status in _FAILURES and bool(_UNSUPPORTED.search(str(error))))
 
 
-def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> None:
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error.__cause__, "response", None), "status_code", None)
+
+
+def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> Exception | None:
     """Turn an empty table into the defined one, by a commit that fails after any change.
 
-    Raises NotOurTable if it isn't empty or its columns differ.
+    Returns the refusal of the sort order, if any. Raises NotOurTable if it isn't empty or its columns differ.
     """
     metadata = table.metadata
     if (reason := unfit_reason(metadata, definition.schema)) is not None:
@@ -102,7 +151,32 @@ def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -
         AssertRefSnapshotId.model_validate({"ref": "main", "snapshot-id": None}),
         AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id}),
     )
-    catalog.send_commit(table, requirements, definition.completing(metadata))
+
+    def send(*, is_sorted: bool) -> None:
+        catalog.send_commit(table, requirements, definition.completing(metadata, is_sorted=is_sorted))
+
+    return _send_with_order(send)
+
+
+def check_field_ids(table: Table, schema: Schema, *, is_made: bool = True) -> None:
+    """Raise CatalogRefused if a new table's columns have other field ids than the schema: files would be misread.
+
+    Only fixed ids count unless `is_made` from this schema: names of other columns may have changed since.
+    """
+    metadata = table.metadata
+    if metadata.snapshots:
+        return
+    columns, expected = index_by_name(metadata.schema()), index_by_name(schema)
+    compared = [name for name in expected if name in columns and (is_made or expected[name] <= LAST_FIXED_ID)]
+    changed = next((name for name in compared if columns[name] != expected[name]), None)
+    if changed is not None:
+        raise CatalogRefused(
+            f"the catalog gave the table's columns other field ids: {changed} has {columns[changed]} instead of"
+            f" {expected[changed]}. Files name their columns by these ids, so the archiver can't use this catalog. The"
+            " table has no records: it can be dropped",
+            table=".".join(table.name()),
+            table_uuid=str(metadata.table_uuid),
+        )
 
 
 def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:

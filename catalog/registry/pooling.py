@@ -1,6 +1,6 @@
 """Detect poolers that share server sessions, which have leases and settings.
 
-PgBouncer must not use `pool_mode = transaction` or `statement`.
+PgBouncer must not use `pool_mode = transaction` or `statement`, nor leave out `server_reset_query`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ POOLED: Final = (
     "a connection pooler gives the registry's sessions to other clients between transactions, and the archiver keeps"
     " locks and settings in its sessions: choose `pool_mode = session` in PgBouncer for this database or user, or give"
     " the address of Postgres itself in the registry's dsn"
+)
+
+UNCLEAN: Final = (
+    "a connection pooler hands a session of the registry to the next client as the last one left it, with its locks and"
+    " settings: a killed archiver's topics would stay busy. Set `server_reset_query = DISCARD ALL` in PgBouncer, or"
+    " give the address of Postgres itself in the registry's dsn"
 )
 
 POOLER_ERRORS: Final = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement)
@@ -47,6 +53,19 @@ def refuse_shared_sessions(
         is_shared = True
     if is_shared:
         raise RegistryPooled(POOLED, **where)
+
+
+def mark(connection: psycopg.Connection[TupleRow], token: str) -> None:
+    """Leave a setting in the session, which a pooler should reset before it gives the session to another client."""
+    connection.execute("SELECT set_config(%s, %s, false)", (_PROBE, token))
+
+
+def refuse_unclean_sessions(later: psycopg.Connection[TupleRow], token: str, where: dict[str, object]) -> None:
+    """Raise RegistryPooled if a new client's session has an earlier client's mark."""
+    later.prepare_threshold = None
+    if later.execute("SELECT current_setting(%s, true)", (_PROBE,)).fetchone() == (token,):
+        mark(later, "")
+        raise RegistryPooled(UNCLEAN, **where)
 
 
 def _are_shared(first: psycopg.Connection[TupleRow], second: psycopg.Connection[TupleRow]) -> bool:

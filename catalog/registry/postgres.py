@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
+from secrets import token_hex
 from typing import Any, Self
 
 import psycopg
@@ -29,7 +30,7 @@ from catalog.errors import (
     RegistryOutdated,
     RegistryUnreachable,
 )
-from catalog.registry.pooling import is_behind_pooler, refuse_shared_sessions
+from catalog.registry.pooling import is_behind_pooler, mark, refuse_shared_sessions, refuse_unclean_sessions
 from catalog.registry.postgres_errors import registry_errors, said
 
 Connection = psycopg.Connection[TupleRow]
@@ -222,9 +223,15 @@ class Postgres:
     def _check_pooler(self) -> None:
         """Raise RegistryPooled before settings could reach another client's session."""
         with closing(self._connect_bare()) as first:
-            if is_behind_pooler(first):
-                with closing(self._connect_bare()) as second:
-                    refuse_shared_sessions(first, second, self._where)
+            if not is_behind_pooler(first):
+                return
+            token = token_hex()
+            with closing(self._connect_bare()) as second:
+                refuse_shared_sessions(first, second, self._where)
+                mark(second, token)
+            mark(first, token)
+        with closing(self._connect_bare()) as later:
+            refuse_unclean_sessions(later, token, self._where)
 
     def _connect(self) -> Connection:
         connection = self._connect_bare()

@@ -61,3 +61,14 @@ def test_sessions_that_are_kept_are_taken(stack: Stack, tmp_path: Path) -> None:
             assert registry.topics.every() == ()
         (finding,) = look_at_postgres(pooled)
         assert "up to date" in finding.detail
+
+
+def test_sessions_that_are_not_reset_are_refused(stack: Stack, tmp_path: Path) -> None:
+    dsn = stack.database()
+    Registry(dsn).close()
+    with pgbouncer(dsn, tmp_path, pool_mode="session", pool_size=20, reset_query="") as pooled:
+        for start in (Registry, RegistryReader, Postgres, lambda dsn: list(look_at_postgres(dsn))):
+            with pytest.raises(RegistryPooled, match="Set `server_reset_query = DISCARD ALL` in PgBouncer"):
+                start(pooled)
+        with psycopg.connect(pooled, autocommit=True) as connection:
+            assert connection.execute("SHOW default_transaction_read_only").fetchone() == ("off",)

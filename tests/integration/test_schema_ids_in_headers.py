@@ -133,13 +133,21 @@ def test_a_coerced_replay_adds_nothing_beside_a_header(stack: Stack, registry: F
         {"value": BODY, "headers": [(VALUE, b"")]},
         {"value": by_guid(guid) + BODY},
         {"value": b"\x08\0", "headers": [(VALUE, by_guid(guid))]},
+        {"value": BODY, "headers": [("apicurio.value.globalId", b"\0\0\0\0\0\0\0\5")]},
     )
     assert run(config).succeeded
     registry.register(f"{topic}-value", TEXT.replace("int32 a = 1;", "int32 a = 1; string more = 2;"))
     stack.produce(topic, {"key": BODY, "value": BODY}, {"value": BODY, "headers": [(VALUE, by_guid(guid))]})
     assert run(config).succeeded
     errors = [(row["val"]["a"], row["val"]["__err__"]) for row in rows(stack, config, topic)]
-    assert errors == [*[(7, None)] * 5, (None, "bad_header@0"), (7, None), (0, None), *[(7, None)] * 2]
+    assert errors == [
+        *[(7, None)] * 5,
+        (None, "bad_header@0"),
+        (7, None),
+        (0, None),
+        (None, "foreign_header@0"),
+        *[(7, None)] * 2,
+    ]
     assert [row["key"] and row["key"]["__err__"] for row in rows(stack, config, topic)[:4]] == [
         *(None, None, None, "other_message@17")
     ]
@@ -147,7 +155,7 @@ def test_a_coerced_replay_adds_nothing_beside_a_header(stack: Stack, registry: F
     key, value = by_id(number + 1) + BODY, by_id(number) + BODY
     assert [record.key for record in coerced[:4]] == [key, key, BODY, BODY]
     assert [record.value for record in coerced] == [
-        *(value, BODY, value, BODY, value, BODY, by_guid(guid) + BODY, b"\x08\0", by_id(number + 2) + BODY, BODY)
+        *(value, BODY, value, BODY, value, BODY, by_guid(guid) + BODY, b"\x08\0", BODY, by_id(number + 2) + BODY, BODY)
     ]
     assert [record.headers for record in coerced] == [record.headers for record in sent]
     config.write_text(config.read_text().replace('"coerce" = true', '"coerce" = false'))

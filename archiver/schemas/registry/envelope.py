@@ -19,7 +19,7 @@ import pyarrow as pa
 from archiver.errors import SchemaRegistryError
 from archiver.schemas.registry.schema_kind import number_context
 from archiver.schemas.registry.value_heads import Numbers, ValueHeads
-from archiver.wire.header_ids import VALUE_HEADER, header_ids
+from archiver.wire.header_ids import VALUE_HEADER, has_foreign_header, header_ids
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping.value_format import NOT_ONE
 
@@ -33,6 +33,7 @@ MAGIC_GUID: Final = 1
 
 BAD_ENVELOPE: Final = "bad_envelope@0"
 BAD_HEADER: Final = "bad_header@0"
+FOREIGN_HEADER: Final = "foreign_header@0"
 UNKNOWN_SCHEMA_ID: Final = "unknown_schema_id@1"
 UNKNOWN_SCHEMA_GUID: Final = "unknown_schema_guid@1"
 BAD_SCHEMA: Final = "bad_schema@1"
@@ -90,8 +91,8 @@ class Envelopes:
 class EnvelopeReader:
     """Reads the envelopes of a column. The header named `header` wins.
 
-    With `coerce`, a value without either magic byte is a plain message of the only type. No message can begin so: in
-    Protobuf it would be field 0.
+    With `coerce`, a value without either magic byte is a plain message of the only type, unless another registry's
+    headers name its schema. No message can begin so: in Protobuf it would be field 0.
     """
 
     choice: BodyChoice
@@ -113,6 +114,11 @@ class EnvelopeReader:
         bare = None
         if self.coerce:
             bare = valid & ~((column.sizes > 0) & (column.heads[:, 0] <= MAGIC_GUID))
+            if headers is not None:
+                foreign = bare & has_foreign_header(headers, self.header)
+                reading.refuse(FOREIGN_HEADER, foreign)
+                bare &= ~foreign
+                valid &= ~foreign
             reading.which[bare] = 0
             valid &= ~bare
         reading.take(valid, column)
@@ -150,6 +156,10 @@ class _EnvelopeReading:
                     self._meant |= {schema_id} if verdict.error not in _NOT_ASKED else set()
             except SchemaRegistryError as error:
                 self._waiting.append((int(rows[0] if owners is None else owners[rows[0]]), schema_id, error))
+
+    def refuse(self, code: str, rows: Flags) -> None:
+        if rows.any():
+            self._refused.add(code, rows)
 
     def envelopes(self, bare: Flags | None) -> Envelopes:
         if self._waiting:

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
 import requests
 from requests.exceptions import InvalidSchema, InvalidURL, RequestException
@@ -116,6 +117,14 @@ def _read(answer: requests.Response, where: Mapping[str, str], kind: type[_Body]
         body = answer.json()
     except ValueError:
         body = None
+    if answer.is_redirect:
+        raise SchemaRegistryError(
+            "the schema registry's url leads to another address, and credentials are sent to the configured one only:"
+            " set `url` to that address, without the path of the request",
+            status=status,
+            leads_to=_address(answer.headers["Location"]),
+            **where,
+        )
     if status == NOT_FOUND and isinstance(body, dict) and "error_code" in body:
         return None
     if status != requests.codes.ok or not isinstance(body, kind):
@@ -125,6 +134,12 @@ def _read(answer: requests.Response, where: Mapping[str, str], kind: type[_Body]
             **where,
         )
     return body
+
+
+def _address(location: str) -> str:
+    """The address without user and query, which may be secret."""
+    parts = urlsplit(location)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _failure(state: RetryCallState) -> BaseException | None:

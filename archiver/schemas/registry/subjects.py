@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from archiver.config.model import SchemaRegistrySection
-from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
+from archiver.errors import BadSchema, SchemaRegistryUnavailable, UnknownSubject
 from archiver.schemas.registry.client import client_of
 from archiver.schemas.registry.ids import RegistryIds, identity_of
 from archiver.schemas.registry.schema_kind import NumberedSchema, SchemaKind, SchemaT
@@ -21,7 +21,7 @@ NOTHING: Final = KnownSchemas()
 class Subjects:
     """`remembered` are the last known schemas. `news` are further answers.
 
-    `down` is the error if the registry didn't answer or deleted a subject.
+    `down` is the error if the registry didn't answer, or deleted a subject or a reference.
     """
 
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
@@ -29,7 +29,7 @@ class Subjects:
         self._remembered = remembered
         self._found: dict[str, NumberedSchema] = {}
         self._versions: dict[str, tuple[NumberedSchema, ...]] = {}
-        self.down: SchemaRegistryUnavailable | UnknownSubject | None = None
+        self.down: SchemaRegistryUnavailable | UnknownSubject | BadSchema | None = None
 
     def latest(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT:
         """Return the latest schema, or else the last known one.
@@ -47,6 +47,15 @@ class Subjects:
                 raise SchemaRegistryUnavailable(
                     f"nothing is known yet of the topic's schema, and {error.message}", subject=subject, **error.context
                 ) from error
+            return last_known
+        except BadSchema as error:
+            if last_known is None or error.context.get("schema_id") != last_known.id:
+                raise
+            self.down = BadSchema(
+                f"the subject's latest schema can't be read from the schema registry any more ({error.message}), and"
+                " what was read before is used: register again what it refers to",
+                **{"subject": subject, **error.context},
+            )
             return last_known
         except UnknownSubject as error:
             deleted = last_known or schemas.deleted(subject)

@@ -16,6 +16,7 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from archiver.setup.findings import CheckOutcome, Finding
 from archiver.setup.server_checks import look_at_kafka
@@ -71,6 +72,20 @@ def test_epochs_that_prove_nothing(cluster: FakeCluster) -> None:
     (*_, last) = findings(cluster)
     assert (last.subject, last.outcome) == ("topic t", CheckOutcome.WARNING)
     assert last.detail.startswith("the brokers' answers about leader epochs of topic t prove nothing")
+
+
+def test_brokers_that_hang_up_at_newer_versions(cluster: FakeCluster) -> None:
+    cluster.answers[ApiVersionsRequest] = lambda _, request: (
+        cluster.api_versions() if request.API_VERSION <= 0 else None
+    )
+    assert [finding.outcome for finding in findings(cluster)] == [CheckOutcome.OK, CheckOutcome.OK]
+
+
+def test_leaders_without_epochs(cluster: FakeCluster) -> None:
+    cluster.epoch = -1
+    (*_, last) = findings(cluster)
+    assert (last.subject, last.outcome) == ("topic t", CheckOutcome.WARNING)
+    assert "or there are none: each run compares the newest archived records" in last.detail
 
 
 def test_a_corrupt_batch(cluster: FakeCluster) -> None:

@@ -135,9 +135,27 @@ def test_a_leader_that_moves_during_the_check_is_believed() -> None:
     assert judge(log, archived).proves_epochs
 
 
-def test_archives_without_epochs_are_not_compared() -> None:
-    log, archived = archived_log(answer=None)
-    assert judge(log, archived, epoch=-1).proves_epochs
+@pytest.mark.parametrize("says_epoch", [True, False])
+def test_records_without_epochs_are_compared(says_epoch: bool) -> None:
+    """Brokers without epochs wrote them (Metadata before version 7), or their format is older than version 2."""
+    log, archived = archived_log(answer=None, says_epoch=says_epoch)
+    log.append(records=5)
+    seen = judge(log, archived, epoch=-1)
+    assert (seen.epoch_end, seen.proves_epochs) == (None, says_epoch)
+    assert log.spans
+    new = StubbedHistory(numbers=1_000_000, says_epoch=says_epoch, answer=None)
+    for _ in range(300):
+        new.append(records=10)
+    with pytest.raises(DataLoss, match="other records than archived"):
+        check_continuity("orders", judge(new, archived, epoch=-1))
+
+
+def test_nothing_is_compared_before_the_first_archived_record() -> None:
+    log, archived = archived_log(answer=None, says_epoch=False)
+    continuity = Continuity("o", epochs=log, log=log.read, archived=lambda: archived, starts=lambda: {0: 70}, proven={})
+    archived_to = PartitionOffset(next_offset=70, leader_epoch=-1)
+    seen = SeenPartition(partition=0, log_start=0, last_stable=log.end, known=archived_to)
+    assert continuity.judged(seen, None) == seen
     assert not log.spans
 
 

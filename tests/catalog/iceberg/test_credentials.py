@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
+from catalog.errors import CatalogDenied
 from catalog.iceberg.credentials import expires_ms, for_clients, is_vended, offers_signing_only
-from catalog.iceberg.rest import connect
+from catalog.iceberg.file_io import S3FileIO
+from catalog.iceberg.rest import BoundedRestCatalog, connect
 from tests.support.servers.serving import serving
 
 HOST = "account.dfs.core.windows.net"
@@ -71,11 +76,15 @@ def test_a_sas_token_of_another_account_is_not() -> None:
     assert for_clients({"adls.sas-token.one": "sas"}, None)["adls.account-name"] == "one"
 
 
-@pytest.fixture
-def catalog() -> Iterator[str]:
+def opened(rest: BoundedRestCatalog, vended: dict[str, str], location: str) -> FileIO:
+    return rest._load_file_io(vended, location)
+
+
+@contextmanager
+def answering(config: dict[str, dict[str, str]]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = b'{"defaults": {}, "overrides": {}}'
+            body = json.dumps(config).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -88,10 +97,41 @@ def catalog() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}"
 
 
+@pytest.fixture
+def catalog() -> Iterator[str]:
+    with answering({"defaults": {}, "overrides": {}}) as uri:
+        yield uri
+
+
+FSSPEC = {"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"}
+PYARROW = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
+
+
+@pytest.mark.parametrize("kind", ["defaults", "overrides", "table"])
+@pytest.mark.parametrize(("configured", "client"), [({}, S3FileIO), (PYARROW, PyArrowFileIO)])
+def test_the_client_is_not_the_catalogs_choice(kind: str, configured: dict[str, str], client: type[FileIO]) -> None:
+    """Nessie sends pyiceberg's fsspec client as a default since 0.100 (projectnessie/nessie#9868)."""
+    keys = {"s3.access-key-id": "k", "s3.secret-access-key": "s", "s3.region": "eu"}
+    with answering({"defaults": {}, "overrides": {}, kind: FSSPEC}) as uri:
+        rest = connect({"uri": uri} | keys | configured, timeout_seconds=5)
+        with closing(rest):
+            io = opened(rest, FSSPEC if kind == "table" else {}, "s3://lake/table")
+    assert (type(io), io.properties.get("py-io-impl")) == (client, configured.get("py-io-impl"))
+
+
+def test_a_signer_without_keys_is_refused() -> None:
+    with (
+        answering({"defaults": {"s3.signer": "S3V4RestSigner"} | FSSPEC, "overrides": {}}) as uri,
+        closing(connect({"uri": uri}, timeout_seconds=5)) as rest,
+        pytest.raises(CatalogDenied, match="the catalog signs each request to the store and vends no keys"),
+    ):
+        opened(rest, {}, "s3://lake/table")
+
+
 def test_files_are_opened_with_a_vended_sas_token(catalog: str) -> None:
     sas = f"sv=2026&se={int(time.time()) + 900}&sig=x"
     with connect({"uri": catalog, "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}, timeout_seconds=5) as rest:
-        io = rest._load_file_io({f"adls.sas-token.{HOST}": sas}, LOCATION)
+        io = opened(rest, {f"adls.sas-token.{HOST}": sas}, LOCATION)
     assert isinstance(io, PyArrowFileIO)
     assert (io.properties["adls.account-name"], io.properties["adls.sas-token"]) == ("account", sas)
 
@@ -104,6 +144,10 @@ def test_files_are_opened_with_a_vended_sas_token(catalog: str) -> None:
         ({"s3.remote-signing-enabled": "true"}, {}, {"AWS_WEB_IDENTITY_TOKEN_FILE": "/token"}, False),
         ({"s3.remote-signing-enabled": "true"}, {"s3.remote-signing-enabled": "false"}, {}, False),
         ({"s3.remote-signing-enabled": "false"}, {}, {}, False),
+        ({"s3.signer": "S3V4RestSigner", "s3.signer.endpoint": "v1/aws/s3/sign"}, {}, {}, True),
+        ({}, {"s3.signer": "S3V4RestSigner"}, {}, True),
+        ({"s3.signer": "S3V4RestSigner", "s3.access-key-id": "k"}, {}, {}, False),
+        ({"s3.signer": "S3V4RestSigner"}, {"s3.remote-signing-enabled": "false"}, {}, False),
         ({}, {}, {}, False),
     ],
 )

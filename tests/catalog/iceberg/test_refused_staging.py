@@ -1,12 +1,18 @@
-"""Answers by which catalogs refuse staged creation, and answers that mean something else."""
+"""Answers by which catalogs refuse staged creation or a sort order, and answers that mean something else."""
 
 from __future__ import annotations
 
 import pytest
 import requests
-from pyiceberg.exceptions import BadRequestError, RESTError, ServerError, ServiceUnavailableError
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitStateUnknownException,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+)
 
-from catalog.iceberg.table_creation import refuses_staging
+from catalog.iceberg.table_creation import refuses_order, refuses_staging
 
 
 def answered(error: RESTError, status: int) -> RESTError:
@@ -44,3 +50,30 @@ def test_refusals(status: int, error: RESTError) -> None:
 def test_other_answers(status: int, error: RESTError) -> None:
     assert not refuses_staging(answered(error, status))
     assert not refuses_staging(RESTError("without an answer"))
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, BadRequestError("Source field with ID 11 for sort order with ID 1 does not exist")),  # Nessie 0.99.0
+        (400, BadRequestError("Malformed request")),
+        (422, RESTError("unprocessable")),
+        (500, CommitStateUnknownException("ValidationException: Cannot find source column for sort field")),
+        (501, RESTError("SortOrder is not implemented")),
+    ],
+)
+def test_refused_orders(status: int, error: RESTError) -> None:
+    assert refuses_order(answered(error, status))
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, CommitStateUnknownException("no answer from the database")),  # apache/polaris#5145
+        (403, RESTError("not yours")),
+        (409, RESTError("Table already exists")),
+        (500, CommitStateUnknownException("NullPointerException")),
+    ],
+)
+def test_no_refused_orders(status: int, error: RESTError) -> None:
+    assert not refuses_order(answered(error, status))

@@ -11,12 +11,20 @@ import pytest
 import requests
 from pydantic import ValidationError
 from pyiceberg import exceptions
-from pyiceberg.table.update import AssertTableUUID
+from pyiceberg.table import CommitTableRequest, TableIdentifier
+from pyiceberg.table.update import (
+    AddSchemaUpdate,
+    AssertCreate,
+    AssertTableUUID,
+    SetCurrentSchemaUpdate,
+    TableRequirement,
+    TableUpdate,
+)
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
 from catalog.iceberg.commit_answer import CommitAnswer
-from catalog.iceberg.rest import connect, in_our_words
-from tests.support.catalog.memory import MemoryCatalog
+from catalog.iceberg.rest import commit_text, connect, in_our_words
+from tests.support.catalog.memory import NOTE, MemoryCatalog, schema
 from tests.support.servers.serving import answering
 
 
@@ -278,3 +286,22 @@ def test_an_unknown_state_is_no_refusal_whatever_the_status_is(status: int, tmp_
 def test_an_answer_that_is_none_leaves_the_commit_open(text: str) -> None:
     with pytest.raises(ValidationError):
         CommitAnswer.read(text)
+
+
+def added_schemas(tmp_path: Path, requirement: TableRequirement, *, renumbers: bool) -> list[tuple[int, int, int]]:
+    """Id, number of fields and `last-column-id` of each schema in the text of a commit."""
+    updates: tuple[TableUpdate, ...] = (AddSchemaUpdate(schema=schema(NOTE)), SetCurrentSchemaUpdate())
+    identifier = TableIdentifier.model_validate({"namespace": ["kafka"], "name": "orders"})
+    request = CommitTableRequest(identifier=identifier, requirements=(requirement,), updates=updates)
+    text = commit_text(request, MemoryCatalog(tmp_path).load().iceberg, renumbers=renumbers)
+    added = [update for update in json.loads(text)["updates"] if update["action"] == "add-schema"]
+    return [
+        (update["schema"]["schema-id"], len(update["schema"]["fields"]), update["last-column-id"]) for update in added
+    ]
+
+
+def test_an_empty_schema_comes_first_if_renumbered(tmp_path: Path) -> None:
+    assert added_schemas(tmp_path, AssertCreate(), renumbers=True) == [(0, 0, 0), (1, 3, 102)]
+    assert added_schemas(tmp_path, AssertCreate(), renumbers=False) == [(0, 3, 102)]
+    exists = AssertTableUUID(uuid=uuid4())
+    assert added_schemas(tmp_path, exists, renumbers=True) == [(0, 3, 102)]

@@ -31,7 +31,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
 from pyiceberg.table.update import AssertCreate, update_table_metadata
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField
+from pyiceberg.types import LongType, NestedField, TimestamptzType
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, NotOurTable, TableMissing
 from catalog.iceberg import table_catalog
@@ -40,6 +40,8 @@ from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.repartition import changes_of, is_partitioned
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.partitioning import PartitionTerm
+from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.row import PartitionSource
 from tests.support.catalog.memory import TOPIC, change, span
 
 NESTED = replace(TOPIC, table="lake.kafka.orders")
@@ -56,6 +58,7 @@ class Rest:
     asked_pause: Any = field(default_factory=lambda: SimpleNamespace(seconds=lambda: 0.0))
     is_closed: bool = False
     refusal: int | None = None
+    renumbers: bool = False
 
     def load_table(self, name: str, known: Table | None = None) -> Table:
         if name not in self.tables:
@@ -105,7 +108,8 @@ class Rest:
             if name in self.tables:
                 raise CommitFailedException("it is there")
             empty = MetastoreCatalog._empty_table_metadata()
-            self.tables[name] = update_table_metadata(empty, updates, enforce_validation=True)
+            made = update_table_metadata(empty, updates, enforce_validation=True)
+            self.tables[name] = _renumbered(made) if self.renumbers else made
             return SimpleNamespace(metadata=self.tables[name])
 
         return self.script.pop(0)(make) if self.script else make()
@@ -119,6 +123,13 @@ class Rest:
 
     def _table(self, name: str, metadata: TableMetadata) -> Table:
         return Table(tuple(name.split(".")), metadata, "", PyArrowFileIO(), catalog=None)  # type: ignore[arg-type]
+
+
+def _renumbered(made: TableMetadata) -> TableMetadata:
+    """As Nessie makes it, but for partitioning and order: the fields of the first schema get new ids."""
+    fresh = assign_fresh_schema_ids(made.schema())
+    order, spec = UNSORTED_SORT_ORDER, UNPARTITIONED_PARTITION_SPEC
+    return new_table_metadata(fresh, spec, order, made.location, dict(made.properties), made.table_uuid)
 
 
 def refused(status: int) -> Exception:
@@ -145,6 +156,15 @@ def lose_answer(make: Callable[[], Any]) -> Any:
 def refuse_landed(make: Callable[[], Any]) -> Any:
     make()
     raise BadRequestError("CommitStateUnknownException: no answer from the database")
+
+
+def refuse_with_status(make: Callable[[], Any]) -> Any:
+    raise refused(400)
+
+
+def refuse_landed_with_status(make: Callable[[], Any]) -> Any:
+    make()
+    raise refused(400)
 
 
 def deny_landed(make: Callable[[], Any]) -> Any:
@@ -348,6 +368,74 @@ def test_a_plain_table_is_completed_once(catalog: TableCatalog, rest: Rest, scri
     made = catalog.ensure(TOPIC, change())
     assert made.schema.as_struct() == change().schema.as_struct()
     assert len(rest.tables) == 1
+
+
+ORDER_SCRIPTS: tuple[tuple[list[Any], bool], ...] = (
+    ([refuse_with_status], False),
+    ([refuse_with_status, lose_answer], False),
+    ([refuse_with_status, twice], False),
+    ([refuse_with_status, refuse_landed_with_status], False),
+    ([refuse_with_status, lose_request, refuse_with_status], False),
+    ([refuse_landed_with_status], True),
+)
+
+
+@pytest.mark.parametrize(("script", "is_sorted"), ORDER_SCRIPTS)
+@pytest.mark.parametrize("source", ["nested", "flat"])
+@pytest.mark.parametrize("is_staged", [True, False])
+def test_a_refused_order_is_left_out(
+    catalog: TableCatalog,
+    rest: Rest,
+    *,
+    caplog: pytest.LogCaptureFixture,
+    script: list[Any],
+    is_sorted: bool,
+    source: PartitionSource,
+    is_staged: bool,
+) -> None:
+    columns = change()
+    if source == "flat":
+        top = NestedField(FLAT_INGEST_TIMESTAMP_ID, "ingest_timestamp", TimestamptzType())
+        columns = replace(
+            columns,
+            schema=Schema(*columns.schema.fields, top),
+            owned_ids=columns.owned_ids | {FLAT_INGEST_TIMESTAMP_ID},
+        )
+    rest.refusal = None if is_staged else 400
+    plain = [] if is_staged else [lambda make: make()]
+    rest.script = [*plain, *script]
+    made = catalog.ensure(TOPIC, columns, partition_source=source)
+    orders = made.iceberg.metadata.sort_orders
+    assert any(order.fields for order in orders) == is_sorted
+    assert made.iceberg.metadata.default_sort_order_id == int(is_sorted and source == "nested")
+    assert made.schema.as_struct() == columns.schema.as_struct()
+    assert (made.partition_source, len(rest.tables), rest.script) == (source, 1, [])
+    said = [record.getMessage() for record in caplog.records if "refused the sort order" in record.getMessage()]
+    assert all("Stage create is not supported" in text for text in said)
+
+
+def test_changed_field_ids_are_refused(catalog: TableCatalog, rest: Rest) -> None:
+    rest.renumbers = True
+    for changed in ("key.__raw__ has 4 instead of 100", "kafka.partition has 5 instead of 10"):
+        with pytest.raises(CatalogRefused, match=f"other field ids: {changed}"):
+            catalog.ensure(TOPIC, change())
+    assert len(rest.tables) == 1
+
+
+def test_names_swapped_since_an_empty_table_was_made(catalog: TableCatalog, rest: Rest) -> None:
+    """A run was killed before its first commit, and the next one has a newer schema."""
+    first, second = (NestedField(101, "a", LongType()), NestedField(102, "b", LongType()))
+    made = catalog.ensure(TOPIC, change(first, second))
+    swapped = change(NestedField(101, "b", LongType()), NestedField(102, "a", LongType()), version=2)
+    assert catalog.ensure(TOPIC, swapped).iceberg.metadata.table_uuid == made.iceberg.metadata.table_uuid
+    assert len(rest.tables) == 1
+
+
+def test_a_refusal_of_more_than_the_order_is_raised(catalog: TableCatalog, rest: Rest) -> None:
+    rest.script = [refuse_with_status, refuse_with_status]
+    with pytest.raises(CatalogRefused, match="Stage create"):
+        catalog.ensure(TOPIC, change())
+    assert (rest.script, rest.tables) == ([], {})
 
 
 def test_another_refusal_is_no_lack_of_staging(catalog: TableCatalog, rest: Rest) -> None:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from catalog.errors import RegistryError, RegistryPooled
-from catalog.registry.pooling import is_behind_pooler, refuse_shared_sessions
+from catalog.registry.pooling import is_behind_pooler, mark, refuse_shared_sessions, refuse_unclean_sessions
 from catalog.registry.postgres_errors import registry_errors
 
 
@@ -85,6 +85,24 @@ def test_sessions_that_clients_keep_are_taken() -> None:
     refuse(pooler)
     assert not is_behind_pooler(cast("Any", Client(Pooler("session", sessions=1))))
     assert is_behind_pooler(cast("Any", Client(Pooler("transaction", sessions=1))))
+
+
+@pytest.mark.parametrize("resets", [True, False])
+def test_sessions_that_are_not_reset_are_refused(resets: bool) -> None:
+    pooler = Pooler("session", sessions=1)
+    first = Client(pooler)
+    mark(cast("Any", first), "token")
+    assert first.session is not None
+    if resets:
+        first.session.setting = ""
+    pooler.free.append(first.session)
+    later = Client(pooler)
+    if resets:
+        refuse_unclean_sessions(cast("Any", later), "token", {"host": "db"})
+    else:
+        with pytest.raises(RegistryPooled, match=r"`server_reset_query = DISCARD ALL` in PgBouncer.*host='db'"):
+            refuse_unclean_sessions(cast("Any", later), "token", {"host": "db"})
+    assert first.session.setting == ""
 
 
 @pytest.mark.parametrize(

@@ -193,18 +193,29 @@ class GlueProxy(LossyProxy):
 
 
 class NessieProxy(LossyProxy):
-    """Refuses schemas without `last-column-id`, as Nessie 0.99.0 does.
+    """Refuses what Nessie 0.99.0 refuses: schemas without `last-column-id`, and orders and partitions inside structs.
 
-    The field is required in `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie).
+    The field is required in `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie). `NessieModelIceberg` knows only
+    fields at the top in `icebergSortOrderToNessie` and `icebergPartitionSpecToNessie`, until 0.102.0
+    (projectnessie/nessie#10237).
     """
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
         if method != "POST" or not _TABLE.search(path):
             return None
-        added = [update for update in json.loads(body)["updates"] if update["action"] == "add-schema"]
-        if all(isinstance(update.get("last-column-id"), int) for update in added):
-            return None
-        return 500, "RuntimeException", "Cannot build AddSchema, some of required attributes are not set [lastColumnId]"
+        updates = json.loads(body)["updates"]
+        added = [update for update in updates if update["action"] == "add-schema"]
+        if not all(isinstance(update.get("last-column-id"), int) for update in added):
+            missing = "some of required attributes are not set [lastColumnId]"
+            return 500, "RuntimeException", f"Cannot build AddSchema, {missing}"
+        at_top = {field["id"] for update in added for field in update["schema"]["fields"]}
+        for kind, name, number in (("spec", "partition spec", "spec-id"), ("sort-order", "sort order", "order-id")):
+            for defined in (update[kind] for update in updates if added and kind in update):
+                for field in defined["fields"]:
+                    if field["source-id"] not in at_top:
+                        said = f"Source field with ID {field['source-id']} for {name} with ID {defined[number]}"
+                        return 400, "IllegalArgumentException", f"{said} does not exist"
+        return None
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -80,6 +80,10 @@ class FakeRegistry:
         count = len(self._subjects[subject])
         self._deleted |= {(subject, at) for at in range(1, count + 1) if version in {None, at}}
 
+    def destroy(self, subject: str) -> None:
+        """Delete a subject for good, even if schemas refer to it."""
+        del self._subjects[subject]
+
     def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, Any]:
         self.asked.append(path)
         if self.faults:

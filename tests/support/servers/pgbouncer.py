@@ -27,7 +27,9 @@ def pgbouncer_path() -> str:
 
 
 @contextmanager
-def pgbouncer(dsn: str, folder: Path, *, pool_mode: str, pool_size: int) -> Iterator[str]:
+def pgbouncer(
+    dsn: str, folder: Path, *, pool_mode: str, pool_size: int, reset_query: str = "DISCARD ALL"
+) -> Iterator[str]:
     path, port, target = pgbouncer_path(), free_port(), conninfo_to_dict(dsn)
     server = " ".join(f"{key}={target[key]}" for key in ("host", "port", "user", "password") if target.get(key))
     settings = {
@@ -37,6 +39,7 @@ def pgbouncer(dsn: str, folder: Path, *, pool_mode: str, pool_size: int) -> Iter
         "auth_type": "any",
         "pool_mode": pool_mode,
         "default_pool_size": pool_size,
+        "server_reset_query": reset_query,
         **({"user": "nobody"} if os.getuid() == 0 else {}),
     }
     lines = ["[databases]", f"* = {server}", "[pgbouncer]", *(f"{key} = {value}" for key, value in settings.items())]

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from archiver.config.model import SchemaRegistrySection
-from archiver.errors import SchemaRegistryUnavailable, UnknownSubject
+from archiver.errors import BadSchema, SchemaRegistryUnavailable, UnknownSubject
 from archiver.schemas.protobuf.registered_schema import PROTOBUF_SCHEMAS
 from archiver.schemas.protobuf.schema_ids import SchemaRegistryIds
 from archiver.schemas.registry.client import client_of
@@ -99,6 +99,29 @@ def test_the_latest_schema_of_a_subject_that_was_deleted_before(registry: FakeRe
     assert subjects.latest("orders-value", PROTOBUF_SCHEMAS).id == latest
     assert isinstance(subjects.down, UnknownSubject)
     assert subjects.news.subjects == {"orders-value": SchemaIdentity(latest)}
+
+
+def test_a_latest_schema_whose_reference_is_gone(registry: FakeRegistry) -> None:
+    registry.register("part", 'syntax = "proto3"; package p; message P { string a = 1; }')
+    text = 'syntax = "proto3"; package w; import "part.proto"; message W%s { p.P p = 1; }'
+    number = registry.register("orders-value", text % "", [("part.proto", "part", 1)])
+    section = SchemaRegistrySection(url=registry.url)
+    first = Subjects(section)
+    before = first.latest("orders-value", PROTOBUF_SCHEMAS)
+    registry.destroy("part")
+    client_of.cache_clear()
+    again = Subjects(section, first.news)
+    assert again.latest("orders-value", PROTOBUF_SCHEMAS).source("w.W") == before.source("w.W")
+    assert isinstance(again.down, BadSchema)
+    assert "a schema refers to one that the schema registry doesn't have" in again.down.message
+    assert again.down.context["schema_id"] == number
+    client_of.cache_clear()
+    with pytest.raises(BadSchema, match="the schema registry doesn't have"):
+        Subjects(section).latest("orders-value", PROTOBUF_SCHEMAS)
+    registry.register("orders-value", text % "2", [("part.proto", "part", 1)])
+    client_of.cache_clear()
+    with pytest.raises(BadSchema, match="the schema registry doesn't have"):
+        Subjects(section, first.news).latest("orders-value", PROTOBUF_SCHEMAS)
 
 
 @pytest.mark.parametrize("status", [None, 400, 404])

@@ -12,7 +12,13 @@ import pytest
 
 from archiver.schemas.protobuf.message_choice import OTHER_MESSAGE, MessageChoice, parse_indexes, write_envelope
 from archiver.schemas.protobuf.registered_schema import Indexes
-from archiver.schemas.registry.envelope import BAD_ENVELOPE, BAD_HEADER, UNKNOWN_SCHEMA_ID, EnvelopeReader
+from archiver.schemas.registry.envelope import (
+    BAD_ENVELOPE,
+    BAD_HEADER,
+    FOREIGN_HEADER,
+    UNKNOWN_SCHEMA_ID,
+    EnvelopeReader,
+)
 from archiver.wire.columns import RECORDS
 from catalog.model import SchemaIdentity, SchemaNumber
 from tests.support.schemas.protobuf_bytes import varint
@@ -214,6 +220,35 @@ def test_a_header_wins_over_the_payload(coerce: bool) -> None:
     assert list(zip(found.lengths.tolist(), found.which.tolist(), errors, strict=True)) == [case for *_, case in cases]
     assert found.bare is None or not found.bare.any()
     assert found.schema_ids == {1, 2, UUID(int=1), UUID(int=2)}
+
+
+FOREIGN = (b"apicurio.value.globalId", (5).to_bytes(8, "big"))
+
+
+@pytest.mark.parametrize("coerce", [False, True])
+def test_values_with_headers_of_another_registry_are_not_coerced(coerce: bool) -> None:
+    cases: list[tuple[list[tuple[bytes, bytes | None]], bytes | None, tuple[int, str | None]]] = [
+        ([FOREIGN], b"\x08\7", (-1, FOREIGN_HEADER if coerce else BAD_ENVELOPE)),
+        ([(b"apicurio.value.artifactId", None)], b"", (-1, FOREIGN_HEADER if coerce else BAD_ENVELOPE)),
+        ([(b"x", b"y"), (b"apicurio.value.", b"")], b"m", (-1, FOREIGN_HEADER if coerce else BAD_ENVELOPE)),
+        ([FOREIGN], envelope(1), (0, None)),
+        ([FOREIGN], b"\0", (-1, BAD_ENVELOPE)),
+        ([FOREIGN, (NAME, guid_envelope(1))], b"m", (0, None)),
+        ([FOREIGN], None, (-1, None)),
+        ([(b"apicurio.key.globalId", b"5")], b"m", (0, None) if coerce else (-1, BAD_ENVELOPE)),
+        ([(b"apicurio.value", b"5")], b"m", (0, None) if coerce else (-1, BAD_ENVELOPE)),
+    ]
+    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
+    envelopes = reader.read(
+        pa.array([value for _, value, _ in cases]), header_lists([headers for headers, _, _ in cases])
+    )
+    errors = {int(at): code for code, places in envelopes.errors.items() for at in np.flatnonzero(places)}
+    assert [(place, errors.get(at)) for at, place in enumerate(envelopes.which.tolist())] == [
+        case for *_, case in cases
+    ]
+    if coerce:
+        assert envelopes.bare is not None
+        assert np.flatnonzero(envelopes.bare).tolist() == [7, 8]
 
 
 def test_a_null_payload_is_not_looked_up() -> None:

@@ -10,6 +10,7 @@ from archiver.errors import SchemaRegistryDenied, SchemaRegistryError, SchemaReg
 from archiver.schemas.registry.settings import SchemaRegistrySettings
 from tests.support.schemas.fake_registry import FakeRegistry, basic, fake_registry
 from tests.support.schemas.shop_schemas import client, client_of_urls, order
+from tests.support.servers.serving import answering
 
 
 def test_faults_that_pass_are_waited_out(registry: FakeRegistry) -> None:
@@ -47,6 +48,20 @@ def test_another_server(registry: FakeRegistry) -> None:
     for path in ("/x", "/.."):
         with pytest.raises(SchemaRegistryError, match="no schema registry"):
             client_of_urls((registry.url + path,)).latest("s")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_named_and_not_followed(status: int) -> None:
+    """Gateways lead to https, and to login pages."""
+    location = "https://me:hush@registry.example.org/schemas/ids/1?token=hush"
+    with (
+        answering(status, {}, headers={"Location": location}) as url,
+        pytest.raises(SchemaRegistryError, match="set `url` to that address") as caught,
+    ):
+        client_of_urls((url,)).by_id(1)
+    assert caught.value.context["leads_to"] == "https://registry.example.org/schemas/ids/1"
+    assert not caught.value.retryable
+    assert "hush" not in str(caught.value)
 
 
 def test_a_registry_that_failed_is_left_alone_for_a_while(registry: FakeRegistry) -> None:
