@@ -15,6 +15,7 @@ from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
 from pyiceberg.manifest import ManifestEntryStatus as Status
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from tests.chaos.duckdb_files import written_by_duckdb
@@ -61,25 +62,26 @@ class OtherEngine:
         """Whether DuckDB writes data files, in place of pyarrow."""
         self._bounds_nested = bounds_nested
         """Whether manifests bound columns of structs, as Spark's do; pyiceberg's own don't."""
+        self._reader = SnapshotReader()
 
     @property
     def table(self) -> Table:
         return self._load()
 
     def files(self) -> list[LiveFile]:
-        return live_files(self._load())
+        return self._reader.live_files(self._load())
 
     def delete_copied(self, places: Iterable[Place], *, branch: str = "main") -> None:
         """DELETE, copy-on-write."""
         gone = frozenset(places)
         table = self._load()
-        old = [file for file in live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
+        old = [file for file in self._reader.live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
         self._replace(table, old, [_without(file.live, gone) for file in old], branch=branch)
 
     def add_rows(self, places: Sequence[Place]) -> None:
         """INSERT copies of a row at these places."""
         table = self._load()
-        like = next(file.live for file in live_files(table) if file.live.num_rows).slice(0, 1)
+        like = next(file.live for file in self._reader.live_files(table) if file.live.num_rows).slice(0, 1)
         row = like.to_pylist()[0]
         kafka = [row["kafka"] | {"partition": partition, "offset": offset} for partition, offset in places]
         rows = pa.Table.from_pylist([row | {"kafka": each} for each in kafka], like.schema)
@@ -92,7 +94,7 @@ class OtherEngine:
         gone = frozenset(places)
         table = self._load()
         groups: dict[tuple[Any, ...], list[tuple[DataFile, int]]] = {}
-        for file in live_files(table):
+        for file in self._reader.live_files(table):
             at = places_of(file.rows)
             hit = [(file.data, position) for position in file.alive if at[position] in gone]
             scope = file.data.file_path if granular else ""
@@ -114,7 +116,7 @@ class OtherEngine:
         table = self._load()
         ids = [table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")]
         groups: dict[tuple[Any, ...], tuple[DataFile, set[Place]]] = {}
-        for file in live_files(table):
+        for file in self._reader.live_files(table):
             if hit := gone.intersection(places_of(file.live)):
                 key = (file.data.spec_id, *_values(file.data.partition))
                 groups.setdefault(key, (file.data, set()))[1].update(hit)
@@ -127,7 +129,7 @@ class OtherEngine:
     def rewrite(self, cut: Cut = lambda rows: (rows,), *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
         """`rewrite_data_files` on chosen files, by the current spec."""
         table = self._load()
-        old = [file for file in live_files(table) if chosen(file)]
+        old = [file for file in self._reader.live_files(table) if chosen(file)]
         if old:
             rows = pa.concat_tables((file.live for file in old), promote_options="permissive")
             self._replace(table, old, [part for group in _by_partition(table, rows) for part in cut(group)])
@@ -135,7 +137,7 @@ class OtherEngine:
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
         """DELETE of whole files, by metadata alone."""
         table = self._load()
-        self._replace(table, [file for file in live_files(table) if chosen(file)], [])
+        self._replace(table, [file for file in self._reader.live_files(table) if chosen(file)], [])
 
     def _replace(
         self, table: Table, old: Sequence[LiveFile], made: Iterable[pa.Table], *, branch: str = "main"
@@ -189,35 +191,53 @@ _POSITION_DELETES = pa.schema(
 )
 
 
-def live_files(table: Table, branch: str = "main") -> list[LiveFile]:
-    snapshot = table.snapshot_by_name(branch)
-    if snapshot is None:
-        return []
-    data: list[ManifestEntry] = []
-    deletes: list[ManifestEntry] = []
-    for manifest in snapshot.manifests(table.io):
-        entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-        (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
-    positions: dict[str, list[tuple[int, int]]] = {}
-    equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
-    for entry in deletes:
-        rows = _read(table, entry.data_file)
-        if entry.data_file.content == DataFileContent.POSITION_DELETES:
-            for path, position in zip(rows["file_path"].to_pylist(), rows["pos"].to_pylist(), strict=True):
-                positions.setdefault(path, []).append((position, entry.sequence_number or 0))
-        else:
-            equalities.append((entry, frozenset(places_of(rows))))
-    return [_live(table, entry, positions, equalities) for entry in data]
+class SnapshotReader:
+    """Reads the files of snapshots. Snapshots and files never change, so each is read once."""
+
+    def __init__(self) -> None:
+        self._snapshots: dict[int, list[LiveFile]] = {}
+        self._rows: dict[str, pa.Table] = {}
+
+    def live_files(self, table: Table, branch: str = "main") -> list[LiveFile]:
+        snapshot = table.snapshot_by_name(branch)
+        if snapshot is None:
+            return []
+        if snapshot.snapshot_id not in self._snapshots:
+            self._snapshots[snapshot.snapshot_id] = self._files_of(table, snapshot)
+        return self._snapshots[snapshot.snapshot_id]
+
+    def _files_of(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
+        data: list[ManifestEntry] = []
+        deletes: list[ManifestEntry] = []
+        for manifest in snapshot.manifests(table.io):
+            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+            (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
+        positions: dict[str, list[tuple[int, int]]] = {}
+        equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
+        for entry in deletes:
+            rows = self._read(table, entry.data_file)
+            if entry.data_file.content == DataFileContent.POSITION_DELETES:
+                for path, position in zip(rows["file_path"].to_pylist(), rows["pos"].to_pylist(), strict=True):
+                    positions.setdefault(path, []).append((position, entry.sequence_number or 0))
+            else:
+                equalities.append((entry, frozenset(places_of(rows))))
+        return [_live(self._read(table, entry.data_file), entry, positions, equalities) for entry in data]
+
+    def _read(self, table: Table, file: DataFile) -> pa.Table:
+        path = file.file_path
+        if path not in self._rows:
+            with table.io.new_input(path).open() as stream:
+                self._rows[path] = pq.read_table(stream).replace_schema_metadata(None)
+        return self._rows[path]
 
 
 def _live(
-    table: Table,
+    rows: pa.Table,
     entry: ManifestEntry,
     positions: Mapping[str, list[tuple[int, int]]],
     equalities: Sequence[tuple[ManifestEntry, frozenset[Place]]],
 ) -> LiveFile:
     file, born = entry.data_file, entry.sequence_number or 0
-    rows = _read(table, file)
     gone = {position for position, written in positions.get(file.file_path, ()) if written >= born}
     scope = (file.spec_id, _values(file.partition))
     keys = [
@@ -230,11 +250,6 @@ def _live(
         named = frozenset().union(*keys)
         gone |= {position for position, place in enumerate(places_of(rows)) if place in named}
     return LiveFile(data=file, rows=rows, alive=tuple(at for at in range(rows.num_rows) if at not in gone))
-
-
-def _read(table: Table, file: DataFile) -> pa.Table:
-    with table.io.new_input(file.file_path).open() as stream:
-        return pq.read_table(stream).replace_schema_metadata(None)
 
 
 def _values(partition: Record) -> tuple[Any, ...]:

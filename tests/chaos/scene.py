@@ -61,10 +61,11 @@ class Scene:
         path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
         self.commands = Commands(path=path, topic=self.topic)
         self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, by_duckdb=plan.by_duckdb)
+        self._catalog = self.stack.catalog()
         self._produced = 0
 
     def table(self) -> Table:
-        return self.stack.catalog().load_table(self.commands.config.topic(self.topic).table)
+        return self._catalog.load_table(self.commands.config.topic(self.topic).table)
 
     @property
     def first_offsets(self) -> dict[int, int]:
@@ -104,12 +105,12 @@ class Scene:
     def set_main(self, snapshot_id: int) -> None:
         table = self.table()
         update = SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id})
-        self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+        self._catalog.commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
     def upgrade(self) -> None:
         table = self.table()
         update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
-        self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+        self._catalog.commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
     @contextmanager
     def error(self, verb: Verb, noise: Random) -> Iterator[tuple[Commands, str]]:
