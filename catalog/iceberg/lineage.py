@@ -98,8 +98,8 @@ def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) 
 
 def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: str, head: Head | None) -> RolledBack:
     return RolledBack(
-        "others set the table back to an earlier state, and records that were archived are no longer in it: run"
-        " `archiver refill TOPIC`, which brings them back; or undo it, by setting the table forward again",
+        "others set the table back to an earlier state, whose history lacks commits that added records: run"
+        " `archiver refill TOPIC`, which brings back what is missing; or undo it, by setting the table forward again",
         topic=topic,
         table=table,
         missing=missing or "nothing but the history",

@@ -18,7 +18,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
-from tests.chaos.duckdb_files import written_by_duckdb
+from tests.chaos.polars_files import without_large_types
 from tests.support.archive.lake import DeleteManifest
 from tests.support.archive.partitioned import partition_of
 
@@ -27,6 +27,8 @@ Place: TypeAlias = tuple[int, int]
 Bounds: TypeAlias = tuple[bytes, bytes]
 Cut: TypeAlias = Callable[[pa.Table], Iterable[pa.Table]]
 """Deals the rows of one table partition out to files, each in the order that the file gets."""
+Write: TypeAlias = Callable[[pa.Table], bytes]
+"""Makes a data file of rows, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +55,18 @@ def places_of(rows: pa.Table) -> list[Place]:
     )
 
 
+def written_by_arrow(rows: pa.Table) -> bytes:
+    target = pa.BufferOutputStream()
+    pq.write_table(rows, target)
+    return target.getvalue().to_pybytes()
+
+
 class OtherEngine:
     """Works without knowledge of the archiver, and keeps no footers."""
 
-    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, by_duckdb: bool = False) -> None:
+    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, write: Write | None = None) -> None:
         self._load = load
-        self._by_duckdb = by_duckdb
-        """Whether DuckDB writes data files, in place of pyarrow."""
+        self._write = write or written_by_arrow
         self._bounds_nested = bounds_nested
         """Whether manifests bound columns of structs, as Spark's do; pyiceberg's own don't."""
         self._reader = SnapshotReader()
@@ -134,6 +141,29 @@ class OtherEngine:
             rows = pa.concat_tables((file.live for file in old), promote_options="permissive")
             self._replace(table, old, [part for group in _by_partition(table, rows) for part in cut(group)])
 
+    def added_files(self, snapshot: Snapshot) -> list[LiveFile]:
+        """Return the data files that a snapshot added, without deletes."""
+        added = {
+            entry.data_file.file_path
+            for manifest in snapshot.manifests(self._load().io)
+            if manifest.added_snapshot_id == snapshot.snapshot_id
+            for entry in manifest.fetch_manifest_entry(self._load().io)
+            if entry.status == Status.ADDED
+        }
+        files = self._reader.files_of(self._load(), snapshot)
+        return [file for file in files if file.data.file_path in added]
+
+    def cherry_pick(self, snapshot: Snapshot) -> None:
+        """Append the files that a snapshot added, as `cherrypick_snapshot` does with appends."""
+        files = self.added_files(snapshot)
+        source = {"source-snapshot-id": str(snapshot.snapshot_id)}
+        with (
+            self._load().transaction() as transaction,
+            transaction.update_snapshot(snapshot_properties=source).fast_append() as producer,
+        ):
+            for file in files:
+                producer.append_data_file(file.data)
+
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
         """DELETE of whole files, by metadata alone."""
         table = self._load()
@@ -152,10 +182,7 @@ class OtherEngine:
     def _data_file(self, table: Table, rows: pa.Table) -> DataFile:
         path = f"{table.location()}/data/other-{uuid4()}.parquet"
         with table.io.new_output(path).create() as stream:
-            if self._by_duckdb:
-                stream.write(written_by_duckdb(rows))
-            else:
-                pq.write_table(rows, stream)
+            stream.write(self._write(rows))
         with table.io.new_input(path).open() as stream:
             footer = pq.read_metadata(stream)
         values = partition_of(table.schema(), table.spec(), rows.slice(0, 1).to_pylist()[0])
@@ -200,13 +227,14 @@ class SnapshotReader:
 
     def live_files(self, table: Table, branch: str = "main") -> list[LiveFile]:
         snapshot = table.snapshot_by_name(branch)
-        if snapshot is None:
-            return []
+        return [] if snapshot is None else self.files_of(table, snapshot)
+
+    def files_of(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
         if snapshot.snapshot_id not in self._snapshots:
-            self._snapshots[snapshot.snapshot_id] = self._files_of(table, snapshot)
+            self._snapshots[snapshot.snapshot_id] = self._read_files(table, snapshot)
         return self._snapshots[snapshot.snapshot_id]
 
-    def _files_of(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
+    def _read_files(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
         data: list[ManifestEntry] = []
         deletes: list[ManifestEntry] = []
         for manifest in snapshot.manifests(table.io):
@@ -227,7 +255,7 @@ class SnapshotReader:
         path = file.file_path
         if path not in self._rows:
             with table.io.new_input(path).open() as stream:
-                self._rows[path] = pq.read_table(stream).replace_schema_metadata(None)
+                self._rows[path] = without_large_types(pq.read_table(stream).replace_schema_metadata(None))
         return self._rows[path]
 
 

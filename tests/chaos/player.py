@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from archiver.upkeep.retire.cut import RetireLimits
 from tests.chaos.acts import Act, Verb
@@ -18,6 +19,7 @@ from tests.chaos.said import Said, said_by
 from tests.chaos.scene import Scene
 
 _MOST_DELETED: Final = 12
+_MOST_PICKED: Final = 6
 
 
 class HistoryPlayer:
@@ -145,7 +147,7 @@ class HistoryPlayer:
         chosen = [place for place in chosen if model.states.get(place) is RecordState.LIVE]
         said = self.ours(act, lambda commands: commands.erase(where), leaving=chosen)
         if model.missing or model.is_set_back:
-            if said.succeeded and chosen:
+            if said.succeeded and chosen and model.missing:
                 raise Violation("an erasure goes on though rows are missing that may be meant")
             model.put(set(chosen) - set(self._rows()), RecordState.ERASED)
             return
@@ -270,6 +272,42 @@ class HistoryPlayer:
         self.scene.set_main(snapshot_id)
         self.model.set_to(self.model.snapshots[snapshot_id])
         self.notes.append(f"    to snapshot {snapshot_id}, {len(self.model.missing)} rows are missing")
+
+    def cherry_pick(self, act: Act, noise: Random) -> None:
+        """Set the table back, and append the files of some later appends again."""
+        table, model = self.scene.table(), self.model
+        line = list(ancestors_of(table.current_snapshot(), table.metadata))
+        starts = [place for place, snapshot in enumerate(line) if snapshot.snapshot_id in self._known_snapshots()]
+        starts = [place for place in starts if 0 < place <= _MOST_PICKED]
+        if not starts:
+            return
+        start = noise.choice(starts)
+        after = model.snapshots[line[start].snapshot_id]
+        rows = {snapshot.snapshot_id: self._picked_rows(snapshot) for snapshot in line[:start]}
+        chosen = []
+        for snapshot in reversed(line[:start]):
+            picked = rows[snapshot.snapshot_id]
+            if picked and after.isdisjoint(picked) and noise.random() < 0.7:
+                chosen.append(snapshot)
+                after |= picked
+        if not chosen:
+            return
+        self._set_main(line[start].snapshot_id)
+        for snapshot in chosen:
+            self.scene.other.cherry_pick(snapshot)
+            model.put(rows[snapshot.snapshot_id], RecordState.LIVE)
+        model.is_set_back = True  # the history stays without the commits, even if all rows are there
+        self.notes.append(f"    {len(chosen)} snapshots picked of {start}, {len(model.missing)} rows are missing")
+
+    def _picked_rows(self, snapshot: Snapshot) -> frozenset[Place]:
+        """Return the rows of an append that may be picked."""
+        files = self.scene.other.added_files(snapshot)
+        places = frozenset(place for file in files for place in places_of(file.rows))
+        spec_id = self.scene.table().spec().spec_id
+        is_allowed = places <= {*self.model.live, *self.model.missing}
+        is_append = snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
+        is_plain = all(file.data.spec_id == spec_id for file in files)
+        return places if is_append and is_allowed and is_plain else frozenset()
 
     def branch(self, act: Act, noise: Random) -> None:
         self._branch(noise, is_forwarded=False)

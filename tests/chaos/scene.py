@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -16,9 +17,11 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate, UpgradeFormatVersionUpdate
 
 from archiver.fault_points import VARIABLE
-from tests.chaos.acts import Plan, Verb
+from tests.chaos.acts import Plan, Verb, Writer
 from tests.chaos.commands import Commands
-from tests.chaos.other_engine import OtherEngine
+from tests.chaos.duckdb_files import written_by_duckdb
+from tests.chaos.other_engine import OtherEngine, Write, written_by_arrow
+from tests.chaos.polars_files import written_by_polars
 from tests.fault.soak.scene import Ground
 from tests.support.archive import partitioned
 from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
@@ -60,7 +63,7 @@ class Scene:
             settings = partitioned.settings(self.folder, terms=terms) | {"snapshot_retention": "1d"}
         path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
         self.commands = Commands(path=path, topic=self.topic)
-        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, by_duckdb=plan.by_duckdb)
+        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, write=_writer(plan.writer))
         self._catalog = self.stack.catalog()
         self._produced = 0
 
@@ -149,3 +152,14 @@ class Scene:
         path.write_text(self.commands.path.read_text().replace(uri, lines))
         path.chmod(0o600)
         return replace(self.commands, path=path)
+
+
+def _writer(writer: Writer) -> Write:
+    """Return pyarrow in place of Polars if that isn't installed: only `make interop` installs it."""
+    match writer:
+        case Writer.DUCKDB:
+            return written_by_duckdb
+        case Writer.POLARS if find_spec("polars"):
+            return written_by_polars
+        case _:
+            return written_by_arrow
