@@ -14,6 +14,7 @@ from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_f
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
 from pyiceberg.manifest import ManifestEntryStatus as Status
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
@@ -133,13 +134,14 @@ class OtherEngine:
             files.append(self._delete_file(table, rows, DataFileContent.EQUALITY_DELETES, like=like, equality_ids=ids))
         _add_deletes(table, files)
 
-    def rewrite(self, cut: Cut = lambda rows: (rows,), *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
+    def rewrite(self, cut: Cut | None = None, *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
         """`rewrite_data_files` on chosen files, by the current spec."""
         table = self._load()
         old = [file for file in self._reader.live_files(table) if chosen(file)]
         if old:
             rows = pa.concat_tables((file.live for file in old), promote_options="permissive")
-            self._replace(table, old, [part for group in _by_partition(table, rows) for part in cut(group)])
+            parts = [part for group in _by_partition(table, rows) for part in (cut(group) if cut else (group,))]
+            self._replace(table, old, parts)
 
     def added_files(self, snapshot: Snapshot) -> list[LiveFile]:
         """Return the data files that a snapshot added, without deletes."""
@@ -163,6 +165,14 @@ class OtherEngine:
         ):
             for file in files:
                 producer.append_data_file(file.data)
+
+    def set_back(self) -> None:
+        """Set `main` back to the snapshot before the current one."""
+        snapshot = self._load().current_snapshot()
+        assert snapshot is not None
+        assert snapshot.parent_snapshot_id is not None
+        with self._load().manage_snapshots() as manage:
+            manage.set_current_snapshot(snapshot_id=snapshot.parent_snapshot_id)
 
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
         """DELETE of whole files, by metadata alone."""
@@ -208,6 +218,7 @@ class OtherEngine:
         return file
 
 
+_FIELD_ID = b"PARQUET:field_id"
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 """Reserved by the specification of Iceberg."""
 _POSITION_DELETES = pa.schema(
@@ -219,10 +230,10 @@ _POSITION_DELETES = pa.schema(
 
 
 class SnapshotReader:
-    """Reads the files of snapshots. Snapshots and files never change, so each is read once."""
+    """Reads files by the table's column names. Snapshots and files never change, so each is read once."""
 
     def __init__(self) -> None:
-        self._snapshots: dict[int, list[LiveFile]] = {}
+        self._snapshots: dict[tuple[int, int], list[LiveFile]] = {}
         self._rows: dict[str, pa.Table] = {}
 
     def live_files(self, table: Table, branch: str = "main") -> list[LiveFile]:
@@ -230,9 +241,10 @@ class SnapshotReader:
         return [] if snapshot is None else self.files_of(table, snapshot)
 
     def files_of(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
-        if snapshot.snapshot_id not in self._snapshots:
-            self._snapshots[snapshot.snapshot_id] = self._read_files(table, snapshot)
-        return self._snapshots[snapshot.snapshot_id]
+        key = (snapshot.snapshot_id, table.metadata.current_schema_id)
+        if key not in self._snapshots:
+            self._snapshots[key] = self._read_files(table, snapshot)
+        return self._snapshots[key]
 
     def _read_files(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
         data: list[ManifestEntry] = []
@@ -256,7 +268,22 @@ class SnapshotReader:
         if path not in self._rows:
             with table.io.new_input(path).open() as stream:
                 self._rows[path] = without_large_types(pq.read_table(stream).replace_schema_metadata(None))
-        return self._rows[path]
+        return _renamed(table.schema(), self._rows[path])
+
+
+def _renamed(schema: Schema, rows: pa.Table) -> pa.Table:
+    """Name columns as the table's schema does, by their field ids."""
+    return rows.cast(pa.schema([_renamed_field(schema, field) for field in rows.schema]))
+
+
+def _renamed_field(schema: Schema, field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        field = field.with_type(pa.struct([_renamed_field(schema, child) for child in kind]))
+    elif pa.types.is_list(kind):
+        field = field.with_type(pa.list_(_renamed_field(schema, kind.value_field)))
+    name = schema.find_column_name(int((field.metadata or {}).get(_FIELD_ID, -1)))
+    return field if name is None else field.with_name(name.rpartition(".")[2])
 
 
 def _live(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate, UpgradeFormatVersionUpdate
 
 from archiver.fault_points import VARIABLE
@@ -22,6 +23,9 @@ from tests.chaos.commands import Commands
 from tests.chaos.duckdb_files import written_by_duckdb
 from tests.chaos.other_engine import OtherEngine, Write, written_by_arrow
 from tests.chaos.polars_files import written_by_polars
+from tests.chaos.processes import said_by_process
+from tests.chaos.said import Said, said_by
+from tests.chaos.spark_engine import SparkOtherEngine
 from tests.fault.soak.scene import Ground
 from tests.support.archive import partitioned
 from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
@@ -35,6 +39,7 @@ _TERMS: Final = (["day"], ["month"], ["day", "bucket(2, key.__raw__)"], ["day", 
 _POINTS: Final = {
     Verb.ARCHIVE: ("after_upload", "before_stage", "after_stage", "before_commit", "after_commit", "after_confirm")
 }
+_RANGES: Final = "archiver.ranges"
 _COMMITTING: Final = ("before_commit", "after_commit")
 _ANSWERS: Final = (
     Fault.LOSE_REQUEST,
@@ -50,7 +55,9 @@ _OBJECTS: Final = (ObjectFault.ERROR_500, ObjectFault.DENIED, ObjectFault.CUT_UP
 
 
 class Scene:
-    def __init__(self, ground: Ground, plan: Plan) -> None:
+    """With `sql`, commands are killable processes on Spark, and Spark is the other engine."""
+
+    def __init__(self, ground: Ground, plan: Plan, sql: Callable[[str], Any] | None = None) -> None:
         self.ground = ground
         self.stack: Stack = ground.stack
         self.plan = plan
@@ -62,10 +69,20 @@ class Scene:
         if plan.is_decoded:
             settings = partitioned.settings(self.folder, terms=terms) | {"snapshot_retention": "1d"}
         path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
-        self.commands = Commands(path=path, topic=self.topic)
-        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, write=_writer(plan.writer))
+        self._is_killed = sql is not None
+        self.commands = Commands(path=path, topic=self.topic, spark=self._is_killed)
+        write = _writer(plan.writer)
+        if sql is None:
+            self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, write=write)
+        else:
+            self.other = SparkOtherEngine(self.table, sql, write=write)
         self._catalog = self.stack.catalog()
         self._produced = 0
+
+    def run(self, command: Callable[[Commands], Any], commands: Commands) -> Said:
+        if self._is_killed:
+            return said_by_process(command, commands)
+        return said_by(lambda: command(commands))
 
     def table(self) -> Table:
         return self._catalog.load_table(self.commands.config.topic(self.topic).table)
@@ -74,6 +91,14 @@ class Scene:
     def first_offsets(self) -> dict[int, int]:
         text = self.table().properties.get("archiver.first-offsets", "{}")
         return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+
+    @property
+    def lacks_commits(self) -> bool:
+        """Whether the history of `main` lacks the newest snapshot that names archived offsets."""
+        metadata = self.table().metadata
+        named = [snapshot for snapshot in metadata.snapshots if snapshot.summary and snapshot.summary[_RANGES]]
+        newest = max(named, key=lambda snapshot: snapshot.sequence_number or 0, default=None)
+        return newest is not None and newest not in ancestors_of(metadata.current_snapshot(), metadata)
 
     def produce(self, noise: Random) -> list[Seen]:
         """Add records, some aborted, and read Kafka again."""
@@ -121,11 +146,14 @@ class Scene:
         match noise.choice(("point", "answer", "store")):
             case "point":
                 point = noise.choice(_POINTS.get(verb, _COMMITTING))
-                os.environ[VARIABLE] = f"{point}:raise"
-                try:
-                    yield self.commands, f"error at {point}"
-                finally:
-                    os.environ.pop(VARIABLE)
+                if self._is_killed:
+                    yield replace(self.commands, fault=f"{point}:kill"), f"killed at {point}"
+                else:
+                    os.environ[VARIABLE] = f"{point}:raise"
+                    try:
+                        yield self.commands, f"error at {point}"
+                    finally:
+                        os.environ.pop(VARIABLE)
             case "answer":
                 fault = noise.choice(_ANSWERS)
                 self.ground.catalog.faults.put(fault)

@@ -121,6 +121,18 @@ def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> Non
     archived.check()
 
 
+def test_erasure_ends_after_a_refill_and_a_compaction_of_deletes(stack: Stack) -> None:
+    archived = Archived(stack, snapshot_retention="1d")
+    archived.other.rewrite(by_kafka_partition)
+    archived.other.set_back()
+    archived.other.delete_positions([(0, 2), (0, 3), (0, 4)])
+    assert archived.commands.refill().rows(Fate.FROM_FILE) == 3
+    assert archived.commands.compact(min_files=9).error is None
+    done = archived.commands.erase("partition = 0 and offset = 27")
+    assert (done.rows, done.unfinished, done.purged.left) == (1, (), ())
+    archived.check((0, 27))
+
+
 @pytest.mark.parametrize("verb", ["erase", "expire", "compact"])
 def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
     archived = Archived(stack, partitions=2)
