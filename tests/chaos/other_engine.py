@@ -272,8 +272,16 @@ class SnapshotReader:
 
 
 def _renamed(schema: Schema, rows: pa.Table) -> pa.Table:
-    """Name columns as the table's schema does, by their field ids."""
-    return rows.cast(pa.schema([_renamed_field(schema, field) for field in rows.schema]))
+    """Name columns as the table's schema does, by their field ids.
+
+    Not by `cast`, which takes the children of structs by their names, and makes nulls of renamed ones.
+    """
+    fields = [_renamed_field(schema, field) for field in rows.schema]
+    columns = [
+        pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+        for field, column in zip(fields, rows.columns, strict=True)
+    ]
+    return pa.table(columns, pa.schema(fields))
 
 
 def _renamed_field(schema: Schema, field: pa.Field) -> pa.Field:
