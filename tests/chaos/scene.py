@@ -40,6 +40,7 @@ _POINTS: Final = {
     Verb.ARCHIVE: ("after_upload", "before_stage", "after_stage", "before_commit", "after_commit", "after_confirm")
 }
 _RANGES: Final = "archiver.ranges"
+_HEAD: Final = "archiver.head"
 _COMMITTING: Final = ("before_commit", "after_commit")
 _ANSWERS: Final = (
     Fault.LOSE_REQUEST,
@@ -94,11 +95,19 @@ class Scene:
 
     @property
     def lacks_commits(self) -> bool:
-        """Whether the history of `main` lacks the newest snapshot that names archived offsets."""
+        """Whether the history of `main` lacks the newest commit of records, named by the table or by its snapshot."""
         metadata = self.table().metadata
-        named = [snapshot for snapshot in metadata.snapshots if snapshot.summary and snapshot.summary[_RANGES]]
-        newest = max(named, key=lambda snapshot: snapshot.sequence_number or 0, default=None)
-        return newest is not None and newest not in ancestors_of(metadata.current_snapshot(), metadata)
+        heads = [
+            (snapshot.sequence_number or 0, snapshot.snapshot_id)
+            for snapshot in metadata.snapshots
+            if snapshot.summary and snapshot.summary[_RANGES]
+        ]
+        if text := metadata.properties.get(_HEAD):
+            snapshot_id, sequence = json.loads(text)
+            heads.append((sequence, snapshot_id))
+        line = {snapshot.snapshot_id: snapshot for snapshot in ancestors_of(metadata.current_snapshot(), metadata)}
+        sequence, snapshot_id = max(heads, default=(0, None))
+        return snapshot_id not in line and any((each.sequence_number or 0) < sequence for each in line.values())
 
     def produce(self, noise: Random) -> list[Seen]:
         """Add records, some aborted, and read Kafka again."""
