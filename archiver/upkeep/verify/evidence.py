@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.late_entry import LateEntry
 from archiver.upkeep.verify.sources import VerifySources
-from catalog.account.comparison import Difference, compare
+from catalog.account.comparison import Difference, compare, differences
+from catalog.account.interval import Interval
 from catalog.current_ranges import current_ranges
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
 from catalog.offset_range import OffsetRange
@@ -91,7 +92,7 @@ def evidence_of(sources: VerifySources) -> Evidence:
     faults += _beyond(sources.reach, every, registered)
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
     if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
-        faults += _contradictions(journaled, in_table)
+        faults += contradictions(journaled, in_table)
     if sources.registry is not None and not sources.registry.is_in_doubt:
         faults += map(_differing, compare(sources.registry.account, registered))
     cover = Cover(map(OffsetRange.of_range, journaled))
@@ -179,30 +180,37 @@ def _unjournaled(one: StoredRange) -> Fault:
     )
 
 
-def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
+def contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
+    """Borders may differ: a rebuild takes those of the files that the table was rolled back to."""
+    cover = Cover(map(OffsetRange.of_range, journaled))
+    different = [
+        difference
+        for difference in differences(map(Interval.of, journaled), map(Interval.of, registered))
+        if cover.touches(difference.offsets)
+    ]
+    for difference in different:
+        yield _contradiction(difference.offsets, difference.text)
+    reported = Cover(difference.offsets for difference in different)
     known = {(one.partition, *one.offsets): one for one in registered}
-    cover = Cover(map(OffsetRange.of_range, registered))
     for one in journaled:
         other = known.get((one.partition, *one.offsets))
-        place: dict[str, Any] = {
-            "partition": one.partition,
-            "start_offset": one.start_offset,
-            "end_offset": one.end_offset,
-        }
-        if other is None:
-            overlaps = cover.touches(OffsetRange.of_range(one))
-            message = "other borders of these offsets than the journal" if overlaps else "no range with these offsets"
-            yield Fault(kind=FaultKind.REGISTRY, message=f"the registry has {message}: {_ADVICE}", **place)
+        offsets = OffsetRange.of_range(one)
+        # A rebuild adds the copies of a refill, which the journal doesn't name.
+        if other is None or set(other.paths) != set(one.paths) or reported.touches(offsets):
             continue
-        said = {
-            "rows": (other.rows, one.rows),
-            "expected rows": (other.expected, one.expected),
-            "digest": (other.digest, one.digest),
-            "lost": (other.lost, one.lost),
-        }
+        said = {"rows": (one.rows, other.rows), "digest": (one.digest, other.digest)}
         if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
-            text = "; ".join(f"{name} {there} and {here}" for name, (there, here) in differing.items())
-            yield Fault(kind=FaultKind.REGISTRY, message=f"registry and journal differ: {text}. {_ADVICE}", **place)
+            yield _contradiction(offsets, "; ".join(f"{name} {a} and {b}" for name, (a, b) in differing.items()))
+
+
+def _contradiction(offsets: OffsetRange, text: str) -> Fault:
+    return Fault(
+        kind=FaultKind.REGISTRY,
+        message=f"journal and registry differ: {text}. {_ADVICE}",
+        partition=offsets.partition,
+        start_offset=offsets.first,
+        end_offset=offsets.last + 1,
+    )
 
 
 _ADVICE: Final = "one of them was changed; the records decide which is right (see the other findings)"
