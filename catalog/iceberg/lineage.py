@@ -186,6 +186,15 @@ def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
     return {partition: joined(spans) for partition, spans in found.items()}
 
 
+def first_archived(metadata: TableMetadata) -> dict[int, int]:
+    """The first offset of each partition that a retained snapshot names, of any history."""
+    first: dict[int, int] = {}
+    for snapshot in metadata.snapshots:
+        for partition, (start, _) in decode_ranges(summary_of(snapshot).get(keys.RANGES, "{}")).items():
+            first[partition] = min(start, first.get(partition, start))
+    return first
+
+
 def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:
     reached = {each.snapshot_id for each in history(metadata)}
     found: dict[int, list[tuple[int, int]]] = {}

@@ -172,6 +172,23 @@ def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
     assert archived.replayed() == archived.records([(0, 1), (0, 3)])
 
 
+def test_first_rows_that_another_engine_deleted_are_unaccounted_without_registry_and_journal(stack: Stack) -> None:
+    archived = Archived(stack)
+    first = min(archived.other.files(), key=lambda file: min(places_of(file.rows)))
+    archived.other.remove_files(lambda file: file.data.file_path == first.data.file_path)
+    archived.lose_registry(with_journal=False)
+    for rebuilt in (False, True):
+        if rebuilt:
+            assert archived.commands.rebuild().unknown == ((0, 0, EACH),)
+        report = archived.commands.verify(asks_registry=rebuilt)
+        assert [(fault.kind, fault.start_offset, fault.end_offset) for fault in report.faults] == [
+            (FaultKind.UNACCOUNTED, 0, EACH)
+        ]
+    archived.produce()
+    assert archived.commands.archive().succeeded
+    assert [record.offset for record in archived.replayed()] == list(range(EACH, 3 * EACH))
+
+
 @pytest.mark.parametrize(
     ("how", "with_journal"),
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -15,6 +15,7 @@ from archiver.upkeep.verify.sources import VerifySources
 from catalog.account.comparison import Difference, compare, differences
 from catalog.account.interval import Interval
 from catalog.current_ranges import current_ranges
+from catalog.iceberg.lineage import first_archived
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
 from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover, uncovered
@@ -40,19 +41,24 @@ class ClaimedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions."""
+    """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions.
+
+    `named` are the first offsets that retained snapshots name.
+    """
 
     ranges: tuple[ClaimedRange, ...]
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     faults: tuple[Fault, ...]
+    named: Mapping[int, int] = field(default_factory=dict)
 
     def open_spans(self) -> dict[int, list[tuple[int, int]]]:
         """The offsets below the archive's end without a range, by partition."""
         found = {}
         for partition, end in self.ends.items():
             covered = [each.range.offsets for each in self.ranges if each.range.partition == partition]
-            first = self.starts.get(partition, min((start for start, _ in covered), default=0))
+            lowest = min((start for start, _ in covered), default=0)
+            first = self.starts.get(partition, min(lowest, self.named.get(partition, lowest)))
             if spans := uncovered([(first, end)], covered) if first < end else []:
                 found[partition] = spans
         return found
@@ -117,7 +123,7 @@ def evidence_of(sources: VerifySources) -> Evidence:
         )
         for one in overlapping
     ]
-    return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults))
+    return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults), named=_first_named(sources))
 
 
 def _beyond(
@@ -142,6 +148,13 @@ def _beyond(
 
 def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:
     return current_ranges(journal.commits, journal.accepted).ranges
+
+
+def _first_named(sources: VerifySources) -> dict[int, int]:
+    """The first offsets that retained snapshots name, above what is retired."""
+    retired = sources.table.first_offsets
+    first = first_archived(sources.table.iceberg.metadata)
+    return {partition: max(start, retired.get(partition, 0)) for partition, start in first.items()}
 
 
 def _starts(journal: JournalSurvey) -> dict[int, int]:
