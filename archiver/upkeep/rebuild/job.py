@@ -9,6 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import StructType
+
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import TopicStorage
@@ -241,7 +244,15 @@ def _furthest(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, 
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
+    """By field ids: other engines may have renamed columns."""
     try:
-        return merge(change.adding, table.schema) == table.schema
+        return _types(merge(change.adding, table.schema)) == _types(table.schema)
     except SchemaConflict:
         return False
+
+
+def _types(schema: Schema) -> dict[int, str]:
+    return {
+        field_id: type(field.field_type).__name__ if isinstance(field.field_type, StructType) else str(field.field_type)
+        for field_id, field in index_by_id(schema).items()
+    }
