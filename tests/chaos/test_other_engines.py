@@ -190,6 +190,21 @@ def test_first_rows_that_another_engine_deleted_are_unaccounted_without_registry
     assert [record.offset for record in archived.replayed()] == list(range(EACH, 3 * EACH))
 
 
+def test_retirement_after_a_rollback_below_a_compaction_and_a_rebuild(stack: Stack) -> None:
+    archived = Archived(stack)
+    assert archived.commands.compact(min_files=2).error is None
+    archived.other.set_back()
+    assert archived.commands.refill().succeeded
+    archived.lose_registry(with_journal=True)
+    archived.commands.rebuild()
+    retired = archived.commands.expire(RetireLimits(offset=5, partitions=frozenset({0})), rows=True)
+    assert (retired.error, retired.failures, retired.first_offsets) == (None, {}, {0: 5})
+    assert archived.commands.verify().faults == ()
+    archived.lose_registry(with_journal=True)
+    archived.commands.rebuild()
+    archived.check(*((0, offset) for offset in range(5)))
+
+
 def test_rebuild_knows_columns_that_another_engine_renamed(stack: Stack, tmp_path: Path) -> None:
     archived = Archived(stack, **partitioned.settings(tmp_path, "day"))
     with archived.other.table.update_schema() as update:

@@ -18,7 +18,7 @@ from archiver.archive.open_file import TopicStorage
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
-from archiver.commit.footers import read_footers
+from archiver.commit.footers import read_footers, without_journaled
 from archiver.commit.journal_completion import complete_journal
 from archiver.commit.table_ranges import table_ranges
 from archiver.config import Config, TopicConfig
@@ -122,7 +122,7 @@ class Rebuild:
         footers = read_footers({path: FORMATS.named(files[path].format, path) for path in wanted}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
         rows = self._unnamed(table, files, footers, registry, state)
-        ranges = table_ranges(table, journal.ranges, files, footers)
+        ranges = table_ranges(table, journal.ranges, files, without_journaled(footers, entries))
         found = rows.complete(ranges, {(stored.partition, *stored.offsets) for stored in journal.ranges})
         done = registry.restore(
             topic,
