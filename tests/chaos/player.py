@@ -54,10 +54,10 @@ class HistoryPlayer:
         """Run a command, first with an act's error. `leaving` are rows that may go."""
         if act.is_faulty:
             with self.scene.error(act.verb, Random(act.noise + 1)) as (commands, error):
-                said = self.scene.run(command, commands)
+                said = said_by(lambda: command(commands))
             self.notes.append(f"    {error}: {said}")
             self._judge_between(leaving)
-        said = self.scene.run(command, self.scene.commands)
+        said = said_by(lambda: command(self.scene.commands))
         self.notes.append(f"    {said}")
         if not self.model.alien:
             judge_advice(said.texts)

@@ -68,10 +68,10 @@ class HistoryResults(Results):
         return "\n".join(["| ended | histories |", "|---|---:|", *rows])
 
 
-def play(where: Ground, plan: Plan, *, number: int = 0, sql: Callable[[str], Any] | None = None) -> HistoryResult:
-    """Play to the end or the first violation. `sql` as in Scene."""
+def play(where: Ground, plan: Plan, *, number: int = 0) -> HistoryResult:
+    """Play to the end or the first violation."""
     started = time.monotonic()
-    player = HistoryPlayer(Scene(where, plan, sql))
+    player = HistoryPlayer(Scene(where, plan))
     ended, violation, done = RIGHT, "", 0
     for act in plan.acts:
         try:
@@ -96,9 +96,7 @@ def play(where: Ground, plan: Plan, *, number: int = 0, sql: Callable[[str], Any
     )
 
 
-def shrink(
-    where: Ground, result: HistoryResult, *, seconds: float, sql: Callable[[str], Any] | None = None
-) -> HistoryResult:
+def shrink(where: Ground, result: HistoryResult, *, seconds: float) -> HistoryResult:
     """Return a shorter history with the same violation, within these seconds."""
     deadline = time.monotonic() + seconds
     acts = list(result.plan.acts[: result.acts + 1])
@@ -108,7 +106,7 @@ def shrink(
         start = 0
         while start < len(acts) - 1 and time.monotonic() < deadline:
             fewer = acts[:start] + acts[min(start + width, len(acts) - 1) :]
-            tried = play(where, replace(least.plan, acts=tuple(fewer)), number=result.number, sql=sql)
+            tried = play(where, replace(least.plan, acts=tuple(fewer)), number=result.number)
             if tried.violation and _kind(tried) == _kind(result):
                 acts, least = list(tried.plan.acts[: tried.acts + 1]), tried
             else:
@@ -131,13 +129,12 @@ def chaos(
     say: Callable[[str], None],
     numbers: Iterable[int] | None = None,
     shrink_seconds: float = 0.0,
-    sql: Callable[[str], Any] | None = None,
 ) -> None:
     with ground(stack) as where:
         for number in numbers or range(len(results.rounds), histories):
-            result = play(where, Plan.draw(results.seed, number, acts), number=number, sql=sql)
+            result = play(where, Plan.draw(results.seed, number, acts), number=number)
             if result.ended == WRONG and shrink_seconds:
-                result = shrink(where, result, seconds=shrink_seconds, sql=sql)
+                result = shrink(where, result, seconds=shrink_seconds)
             results.add(result)  # type: ignore[arg-type]
             say(str(result))
             if result.ended == WRONG:
