@@ -10,12 +10,13 @@ from typing import Final
 
 from archiver.archive.table_files import TableFile
 from archiver.storage.file_names import DataFileName
+from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentFormat, SegmentMetadata
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import spec_by
 from catalog.iceberg.partitions import placed
-from catalog.model import DataFileInfo, TranslatedRange, new_id
+from catalog.model import DataFileInfo, TranslatedRange, file_name, new_id
 
 READERS: Final = 16
 NO_EPOCH: Final = -1
@@ -30,6 +31,15 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="footers") as pool:
         return dict(zip(files, pool.map(read, files), strict=True))
+
+
+def without_journaled(footers: Mapping[str, SegmentMetadata], journal: TableJournal) -> dict[str, SegmentMetadata]:
+    """Leave out files that the journal says were replaced: another engine rolled the table back to them.
+
+    Their records belong to the journal's ranges, as if another engine had written the files. Raises StorageError.
+    """
+    journaled = journal.files_ever_in_table({file_name(path) for path in footers}) if footers else set()
+    return {path: footer for path, footer in footers.items() if file_name(path) not in journaled}
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:

@@ -9,7 +9,7 @@ from typing import Final
 from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
-from archiver.commit.footers import read_footers
+from archiver.commit.footers import read_footers, without_journaled
 from archiver.commit.journal_completion import complete_journal, ranges_of_commit
 from archiver.commit.registry_lag import NEWER_STATE, Lacking, LackingOffsets, lacking_offsets, registry_behind
 from archiver.commit.table_ranges import table_ranges
@@ -64,7 +64,7 @@ def add_lacking_ranges(
     footers = read_footers(unknown, ObjectStore.of_table(table.iceberg))
     ranges = [
         table_range
-        for table_range in table_ranges(table, contents.ranges, files, footers)
+        for table_range in table_ranges(table, contents.ranges, files, without_journaled(footers, journal))
         if table_range.partition in lacking and table_range.end_offset > lacking[table_range.partition].start
     ]
     if _uncovered(ranges, lacking):

@@ -23,6 +23,7 @@ from archiver.storage.objects import ObjectStore
 from catalog.errors import CatalogUnreachable, RewriteRefused
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved
+from catalog.iceberg.lineage import check_lineage
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.ranges.rewrite import Rewrite
@@ -42,10 +43,10 @@ def put_in_place(
     """Commit a rewrite and record it. `known` are the old files as read.
 
     Raises RewriteRefused if records are unaccounted for, CatalogUnreachable (retryable) if the outcome is unknown,
-    ObjectMissing if a new file is gone.
+    ObjectMissing if a new file is gone, RolledBack for a removal after a rollback.
     """
     topic, registry, catalog, journal = table.topic, work.registry, work.catalog, work.journal
-    _check_counts(rewrite, known)
+    _check(rewrite, table, known)
     settle_staged(topic, registry, catalog, journal, load=partial(catalog.reload, table), after_rollback=True)
     changed = _changed(rewrite, known, work.manifests)
 
@@ -92,6 +93,12 @@ def put_in_place(
                 table=topic.table,
                 reason=reason,
             )
+
+
+def _check(rewrite: Rewrite, table: ArchiveTable, known: Mapping[str, TableFile]) -> None:
+    if rewrite.removes:  # a rewrite that is begun and not sent would keep erasures open for an hour
+        check_lineage(table)
+    _check_counts(rewrite, known)
 
 
 def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:

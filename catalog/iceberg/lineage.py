@@ -98,8 +98,8 @@ def rolled_back(table: ArchiveTable, *, missing: str, head: Head | None = None) 
 
 def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: str, head: Head | None) -> RolledBack:
     return RolledBack(
-        "others set the table back to an earlier state, and records that were archived are no longer in it: run"
-        " `archiver refill TOPIC`, which brings them back; or undo it, by setting the table forward again",
+        "others set the table back to an earlier state, whose history lacks commits that added records: run"
+        " `archiver refill TOPIC`, which brings back what is missing; or undo it, by setting the table forward again",
         topic=topic,
         table=table,
         missing=missing or "nothing but the history",
@@ -184,6 +184,15 @@ def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
         if (following := table.offsets[partition].next_offset if partition in table.offsets else end) > end:
             found.setdefault(partition, []).append((end, following))
     return {partition: joined(spans) for partition, spans in found.items()}
+
+
+def first_archived(metadata: TableMetadata) -> dict[int, int]:
+    """The first offset of each partition that a retained snapshot names, of any history."""
+    first: dict[int, int] = {}
+    for snapshot in metadata.snapshots:
+        for partition, (start, _) in decode_ranges(summary_of(snapshot).get(keys.RANGES, "{}")).items():
+            first[partition] = min(start, first.get(partition, start))
+    return first
 
 
 def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:

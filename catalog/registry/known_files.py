@@ -49,12 +49,13 @@ class FileStates:
     renewed: Mapping[str, int] = field(default_factory=dict)
     has_promise: bool = False
 
-    def needs(self, name: str) -> bool:
+    def needs(self, name: str, *, is_whole: bool = False) -> bool:
         """Whether a file waits, is committed, or is in an unresolved rewrite.
 
-        Also if a refill may need it, or it alone has held records.
+        Also if a refill may need it (not if the table `is_whole`), or it alone has held records.
         """
-        is_kept = name in self.rewriting or name in self.missed or name in self.held
+        is_missed = name in self.missed and not is_whole
+        is_kept = name in self.rewriting or is_missed or name in self.held
         return is_kept or self.states.get(name) in _NEEDED
 
 

@@ -8,6 +8,14 @@ from random import Random
 from typing import Any, Final
 
 
+class Writer(StrEnum):
+    """What writes another engine's data files."""
+
+    ARROW = "pyarrow"
+    DUCKDB = "DuckDB"
+    POLARS = "Polars"
+
+
 class Verb(StrEnum):
     """By the archiver, another engine, or on the registry."""
 
@@ -35,6 +43,7 @@ class Verb(StrEnum):
     SHUFFLE = "another engine: rewrite in another order"
     ROLL_BACK = "another engine: roll back"
     ROLL_FORWARD = "another engine: set the newest snapshot"
+    CHERRY_PICK = "another engine: roll back, and cherry-pick"
     BRANCH = "another engine: DELETE on a branch"
     FAST_FORWARD = "another engine: DELETE on a branch, fast-forward"
     ADD_COLUMN = "another engine: add a column"
@@ -72,6 +81,7 @@ _WEIGHTS: Final = {
     Verb.SHUFFLE: 2,
     Verb.ROLL_BACK: 2,
     Verb.ROLL_FORWARD: 1,
+    Verb.CHERRY_PICK: 2,
     Verb.BRANCH: 1,
     Verb.FAST_FORWARD: 1,
     Verb.ADD_COLUMN: 1,
@@ -110,18 +120,18 @@ class Plan:
     is_decoded: bool
     by_columns: bool
     bounds_nested: bool
-    by_duckdb: bool = False
+    writer: Writer = Writer.ARROW
     acts: tuple[Act, ...]
 
     @classmethod
     def draw(cls, seed: int, number: int, acts: int) -> Plan:
         noise = Random(f"{seed}/{number}")
-        shape = {
+        shape: dict[str, Any] = {
             "partitions": noise.choice((1, 2, 2, 3)),
             "is_decoded": noise.random() < 0.4,
             "by_columns": noise.random() < 0.4,
             "bounds_nested": noise.random() < 0.8,
-            "by_duckdb": Random(f"{seed}/{number}/writer").random() < 0.4,
+            "writer": Random(f"{seed}/{number}/writer").choice(tuple(Writer)),
         }
         drawn = [Act(verb=Verb.ARCHIVE, noise=noise.randrange(1_000_000)) for _ in range(2)]
         for place in range(len(drawn), acts):

@@ -1,4 +1,4 @@
-"""The archiver's commands on one topic, with tasks in threads."""
+"""The archiver's commands on one topic."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def written_by_duckdb(rows: pa.Table) -> bytes:
         connection.register("written_rows", rows)
         ids = f"{{{', '.join(_named({field.name: field for field in rows.schema}))}}}"
         connection.execute(
-            f"COPY (FROM written_rows) TO '{path}' (FORMAT parquet, DICTIONARY_SIZE_LIMIT 1, FIELD_IDS {ids})"
+            f"COPY (FROM written_rows) TO '{path}' (FORMAT parquet, DICTIONARY_SIZE_LIMIT 0, FIELD_IDS {ids})"
         )
         return path.read_bytes()
 

@@ -27,7 +27,9 @@ class Violation(Exception):
 
 def judge(scene: Scene, model: Model) -> None:
     """Check table, replay, registry and verdict. Raises Violation."""
-    judge_rows(scene.other.files(), model)
+    files = scene.other.files()
+    judge_rows(files, model)
+    judge_order(files)
     judge_replay(scene, model)
     judge_books(differences_of_books(scene.commands.path, scene.topic))
     judge_verdict(said_by(scene.commands.verify), model)
@@ -41,6 +43,14 @@ def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
         raise Violation(f"rows are lost: {_named(lost)}")
     for place in sorted(rows.keys() - set(model.live) - model.alien):
         raise Violation(f"the table has a row that is {model.states.get(place, 'unknown')}: {place}")
+
+
+def judge_order(files: Iterable[LiveFile]) -> None:
+    """A file with a sort order has its rows in that order."""
+    for file in files:
+        places = places_of(file.rows)
+        if file.data.sort_order_id and places != sorted(places):
+            raise Violation(f"a file claims an order that its rows don't have: {file.data.file_path}")
 
 
 def judge_replay(scene: Scene, model: Model) -> None:
@@ -81,7 +91,7 @@ def judge_verdict(said: Said, model: Model) -> None:
         judge_advice(faults)
         if any(fault.kind is FaultKind.FOREIGN for fault in report.faults):
             raise Violation(f"verify calls archived rows foreign: {faults}")
-    if not model.is_intact and not faults:
+    if (model.missing or model.alien) and not faults:
         raise Violation(f"verify finds nothing wrong, and these rows are missing: {_named(model.missing)}")
     if not model.knows_all or model.alien or model.is_set_back:
         return

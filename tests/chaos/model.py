@@ -73,9 +73,9 @@ class Model:
         below = [place for place in self.of(*gone) if place[1] < self.first_offsets.get(place[0], 0)]
         self.put(below, RecordState.RETIRED)
 
-    def set_to(self, content: frozenset[Place]) -> None:
-        """Restore a snapshot's content."""
+    def set_to(self, content: frozenset[Place], *, is_set_back: bool = False) -> None:
+        """Restore a snapshot's content. `is_set_back`: its history lacks commits, even if all rows are there."""
         lost = [place for place in self.live if place not in content]
         self.put([place for place in self.missing if place in content], RecordState.LIVE)
         self.deleted(lost)
-        self.is_set_back = bool(self.missing)
+        self.is_set_back = is_set_back or bool(self.missing)

@@ -14,10 +14,12 @@ from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_f
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
 from pyiceberg.manifest import ManifestEntryStatus as Status
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
-from tests.chaos.duckdb_files import written_by_duckdb
+from tests.chaos.polars_files import without_large_types
 from tests.support.archive.lake import DeleteManifest
 from tests.support.archive.partitioned import partition_of
 
@@ -26,6 +28,8 @@ Place: TypeAlias = tuple[int, int]
 Bounds: TypeAlias = tuple[bytes, bytes]
 Cut: TypeAlias = Callable[[pa.Table], Iterable[pa.Table]]
 """Deals the rows of one table partition out to files, each in the order that the file gets."""
+Write: TypeAlias = Callable[[pa.Table], bytes]
+"""Makes a data file of rows, in their order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,34 +56,40 @@ def places_of(rows: pa.Table) -> list[Place]:
     )
 
 
+def written_by_arrow(rows: pa.Table) -> bytes:
+    target = pa.BufferOutputStream()
+    pq.write_table(rows, target)
+    return target.getvalue().to_pybytes()
+
+
 class OtherEngine:
     """Works without knowledge of the archiver, and keeps no footers."""
 
-    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, by_duckdb: bool = False) -> None:
+    def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, write: Write | None = None) -> None:
         self._load = load
-        self._by_duckdb = by_duckdb
-        """Whether DuckDB writes data files, in place of pyarrow."""
+        self._write = write or written_by_arrow
         self._bounds_nested = bounds_nested
         """Whether manifests bound columns of structs, as Spark's do; pyiceberg's own don't."""
+        self._reader = SnapshotReader()
 
     @property
     def table(self) -> Table:
         return self._load()
 
     def files(self) -> list[LiveFile]:
-        return live_files(self._load())
+        return self._reader.live_files(self._load())
 
     def delete_copied(self, places: Iterable[Place], *, branch: str = "main") -> None:
         """DELETE, copy-on-write."""
         gone = frozenset(places)
         table = self._load()
-        old = [file for file in live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
+        old = [file for file in self._reader.live_files(table, branch) if not gone.isdisjoint(places_of(file.live))]
         self._replace(table, old, [_without(file.live, gone) for file in old], branch=branch)
 
     def add_rows(self, places: Sequence[Place]) -> None:
         """INSERT copies of a row at these places."""
         table = self._load()
-        like = next(file.live for file in live_files(table) if file.live.num_rows).slice(0, 1)
+        like = next(file.live for file in self._reader.live_files(table) if file.live.num_rows).slice(0, 1)
         row = like.to_pylist()[0]
         kafka = [row["kafka"] | {"partition": partition, "offset": offset} for partition, offset in places]
         rows = pa.Table.from_pylist([row | {"kafka": each} for each in kafka], like.schema)
@@ -92,7 +102,7 @@ class OtherEngine:
         gone = frozenset(places)
         table = self._load()
         groups: dict[tuple[Any, ...], list[tuple[DataFile, int]]] = {}
-        for file in live_files(table):
+        for file in self._reader.live_files(table):
             at = places_of(file.rows)
             hit = [(file.data, position) for position in file.alive if at[position] in gone]
             scope = file.data.file_path if granular else ""
@@ -114,7 +124,7 @@ class OtherEngine:
         table = self._load()
         ids = [table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")]
         groups: dict[tuple[Any, ...], tuple[DataFile, set[Place]]] = {}
-        for file in live_files(table):
+        for file in self._reader.live_files(table):
             if hit := gone.intersection(places_of(file.live)):
                 key = (file.data.spec_id, *_values(file.data.partition))
                 groups.setdefault(key, (file.data, set()))[1].update(hit)
@@ -124,18 +134,50 @@ class OtherEngine:
             files.append(self._delete_file(table, rows, DataFileContent.EQUALITY_DELETES, like=like, equality_ids=ids))
         _add_deletes(table, files)
 
-    def rewrite(self, cut: Cut = lambda rows: (rows,), *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
+    def rewrite(self, cut: Cut | None = None, *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
         """`rewrite_data_files` on chosen files, by the current spec."""
         table = self._load()
-        old = [file for file in live_files(table) if chosen(file)]
+        old = [file for file in self._reader.live_files(table) if chosen(file)]
         if old:
             rows = pa.concat_tables((file.live for file in old), promote_options="permissive")
-            self._replace(table, old, [part for group in _by_partition(table, rows) for part in cut(group)])
+            parts = [part for group in _by_partition(table, rows) for part in (cut(group) if cut else (group,))]
+            self._replace(table, old, parts)
+
+    def added_files(self, snapshot: Snapshot) -> list[LiveFile]:
+        """Return the data files that a snapshot added, without deletes."""
+        added = {
+            entry.data_file.file_path
+            for manifest in snapshot.manifests(self._load().io)
+            if manifest.added_snapshot_id == snapshot.snapshot_id
+            for entry in manifest.fetch_manifest_entry(self._load().io)
+            if entry.status == Status.ADDED
+        }
+        files = self._reader.files_of(self._load(), snapshot)
+        return [file for file in files if file.data.file_path in added]
+
+    def cherry_pick(self, snapshot: Snapshot) -> None:
+        """Append the files that a snapshot added, as `cherrypick_snapshot` does with appends."""
+        files = self.added_files(snapshot)
+        source = {"source-snapshot-id": str(snapshot.snapshot_id)}
+        with (
+            self._load().transaction() as transaction,
+            transaction.update_snapshot(snapshot_properties=source).fast_append() as producer,
+        ):
+            for file in files:
+                producer.append_data_file(file.data)
+
+    def set_back(self) -> None:
+        """Set `main` back to the snapshot before the current one."""
+        snapshot = self._load().current_snapshot()
+        assert snapshot is not None
+        assert snapshot.parent_snapshot_id is not None
+        with self._load().manage_snapshots() as manage:
+            manage.set_current_snapshot(snapshot_id=snapshot.parent_snapshot_id)
 
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
         """DELETE of whole files, by metadata alone."""
         table = self._load()
-        self._replace(table, [file for file in live_files(table) if chosen(file)], [])
+        self._replace(table, [file for file in self._reader.live_files(table) if chosen(file)], [])
 
     def _replace(
         self, table: Table, old: Sequence[LiveFile], made: Iterable[pa.Table], *, branch: str = "main"
@@ -150,10 +192,7 @@ class OtherEngine:
     def _data_file(self, table: Table, rows: pa.Table) -> DataFile:
         path = f"{table.location()}/data/other-{uuid4()}.parquet"
         with table.io.new_output(path).create() as stream:
-            if self._by_duckdb:
-                stream.write(written_by_duckdb(rows))
-            else:
-                pq.write_table(rows, stream)
+            stream.write(self._write(rows))
         with table.io.new_input(path).open() as stream:
             footer = pq.read_metadata(stream)
         values = partition_of(table.schema(), table.spec(), rows.slice(0, 1).to_pylist()[0])
@@ -179,6 +218,7 @@ class OtherEngine:
         return file
 
 
+_FIELD_ID = b"PARQUET:field_id"
 _PATH_ID, _POSITION_ID = 2147483546, 2147483545
 """Reserved by the specification of Iceberg."""
 _POSITION_DELETES = pa.schema(
@@ -189,35 +229,78 @@ _POSITION_DELETES = pa.schema(
 )
 
 
-def live_files(table: Table, branch: str = "main") -> list[LiveFile]:
-    snapshot = table.snapshot_by_name(branch)
-    if snapshot is None:
-        return []
-    data: list[ManifestEntry] = []
-    deletes: list[ManifestEntry] = []
-    for manifest in snapshot.manifests(table.io):
-        entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-        (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
-    positions: dict[str, list[tuple[int, int]]] = {}
-    equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
-    for entry in deletes:
-        rows = _read(table, entry.data_file)
-        if entry.data_file.content == DataFileContent.POSITION_DELETES:
-            for path, position in zip(rows["file_path"].to_pylist(), rows["pos"].to_pylist(), strict=True):
-                positions.setdefault(path, []).append((position, entry.sequence_number or 0))
-        else:
-            equalities.append((entry, frozenset(places_of(rows))))
-    return [_live(table, entry, positions, equalities) for entry in data]
+class SnapshotReader:
+    """Reads files by the table's column names. Snapshots and files never change, so each is read once."""
+
+    def __init__(self) -> None:
+        self._snapshots: dict[tuple[int, int], list[LiveFile]] = {}
+        self._rows: dict[str, pa.Table] = {}
+
+    def live_files(self, table: Table, branch: str = "main") -> list[LiveFile]:
+        snapshot = table.snapshot_by_name(branch)
+        return [] if snapshot is None else self.files_of(table, snapshot)
+
+    def files_of(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
+        key = (snapshot.snapshot_id, table.metadata.current_schema_id)
+        if key not in self._snapshots:
+            self._snapshots[key] = self._read_files(table, snapshot)
+        return self._snapshots[key]
+
+    def _read_files(self, table: Table, snapshot: Snapshot) -> list[LiveFile]:
+        data: list[ManifestEntry] = []
+        deletes: list[ManifestEntry] = []
+        for manifest in snapshot.manifests(table.io):
+            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+            (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
+        positions: dict[str, list[tuple[int, int]]] = {}
+        equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
+        for entry in deletes:
+            rows = self._read(table, entry.data_file)
+            if entry.data_file.content == DataFileContent.POSITION_DELETES:
+                for path, position in zip(rows["file_path"].to_pylist(), rows["pos"].to_pylist(), strict=True):
+                    positions.setdefault(path, []).append((position, entry.sequence_number or 0))
+            else:
+                equalities.append((entry, frozenset(places_of(rows))))
+        return [_live(self._read(table, entry.data_file), entry, positions, equalities) for entry in data]
+
+    def _read(self, table: Table, file: DataFile) -> pa.Table:
+        path = file.file_path
+        if path not in self._rows:
+            with table.io.new_input(path).open() as stream:
+                self._rows[path] = without_large_types(pq.read_table(stream).replace_schema_metadata(None))
+        return _renamed(table.schema(), self._rows[path])
+
+
+def _renamed(schema: Schema, rows: pa.Table) -> pa.Table:
+    """Name columns as the table's schema does, by their field ids.
+
+    Not by `cast`, which takes the children of structs by their names, and makes nulls of renamed ones.
+    """
+    fields = [_renamed_field(schema, field) for field in rows.schema]
+    columns = [
+        pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+        for field, column in zip(fields, rows.columns, strict=True)
+    ]
+    return pa.table(columns, pa.schema(fields))
+
+
+def _renamed_field(schema: Schema, field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        field = field.with_type(pa.struct([_renamed_field(schema, child) for child in kind]))
+    elif pa.types.is_list(kind):
+        field = field.with_type(pa.list_(_renamed_field(schema, kind.value_field)))
+    name = schema.find_column_name(int((field.metadata or {}).get(_FIELD_ID, -1)))
+    return field if name is None else field.with_name(name.rpartition(".")[2])
 
 
 def _live(
-    table: Table,
+    rows: pa.Table,
     entry: ManifestEntry,
     positions: Mapping[str, list[tuple[int, int]]],
     equalities: Sequence[tuple[ManifestEntry, frozenset[Place]]],
 ) -> LiveFile:
     file, born = entry.data_file, entry.sequence_number or 0
-    rows = _read(table, file)
     gone = {position for position, written in positions.get(file.file_path, ()) if written >= born}
     scope = (file.spec_id, _values(file.partition))
     keys = [
@@ -230,11 +313,6 @@ def _live(
         named = frozenset().union(*keys)
         gone |= {position for position, place in enumerate(places_of(rows)) if place in named}
     return LiveFile(data=file, rows=rows, alive=tuple(at for at in range(rows.num_rows) if at not in gone))
-
-
-def _read(table: Table, file: DataFile) -> pa.Table:
-    with table.io.new_input(file.file_path).open() as stream:
-        return pq.read_table(stream).replace_schema_metadata(None)
 
 
 def _values(partition: Record) -> tuple[Any, ...]:

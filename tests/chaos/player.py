@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import methodcaller
 from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from archiver.upkeep.retire.cut import RetireLimits
 from tests.chaos.acts import Act, Verb
@@ -18,6 +20,9 @@ from tests.chaos.said import Said, said_by
 from tests.chaos.scene import Scene
 
 _MOST_DELETED: Final = 12
+_MOST_PICKED: Final = 6
+_MOST_REFILLS: Final = 2
+"""A refill from files may need another one, from Kafka."""
 
 
 class HistoryPlayer:
@@ -83,7 +88,7 @@ class HistoryPlayer:
         model = self.model
         if noise.random() < 0.85 or not model.states:
             model.kafka = {(each.partition, each.offset): each for each in self.scene.produce(noise)}
-        said = self.ours(act, Commands.archive)
+        said = self.ours(act, methodcaller("archive"))
         if model.is_intact and model.knows_all:
             self._must_succeed(said)
             model.put(model.waiting, RecordState.LIVE)
@@ -94,14 +99,14 @@ class HistoryPlayer:
 
     def compact(self, act: Act, noise: Random) -> None:
         few = noise.choice((2, 2, 5))
-        self._must_succeed(self.ours(act, lambda commands: commands.compact(min_files=few)))
+        self._must_succeed(self.ours(act, methodcaller("compact", min_files=few)))
 
     def repartition(self, act: Act, noise: Random) -> None:
         self.scene.change_terms(noise)
-        self._must_succeed(self.ours(act, Commands.repartition))
+        self._must_succeed(self.ours(act, methodcaller("repartition")))
 
     def compact_repartition(self, act: Act, noise: Random) -> None:
-        self._must_succeed(self.ours(act, lambda commands: commands.compact(repartition=True)))
+        self._must_succeed(self.ours(act, methodcaller("compact", repartition=True)))
 
     def expire(self, act: Act, noise: Random) -> None:
         self._expire(act, noise, rows=False)
@@ -116,7 +121,7 @@ class HistoryPlayer:
         cut = low + int((end - low) * noise.choice((0.1, 0.3, 0.5)))
         limits = RetireLimits(offset=cut, partitions=frozenset({partition}))
         leaving = [place for place in model.states if place[0] == partition and place[1] < cut]
-        said = self.ours(act, lambda commands: commands.expire(limits, rows=rows), leaving=leaving)
+        said = self.ours(act, methodcaller("expire", limits, rows=rows), leaving=leaving)
         after = self.scene.first_offsets
         for each in {*before, *after}:
             most = max(before.get(each, 0), cut if each == partition else 0)
@@ -143,9 +148,9 @@ class HistoryPlayer:
             where = f"key = '{key.decode()}'"
             chosen = [place for place in live if model.kafka[place].key == key]
         chosen = [place for place in chosen if model.states.get(place) is RecordState.LIVE]
-        said = self.ours(act, lambda commands: commands.erase(where), leaving=chosen)
+        said = self.ours(act, methodcaller("erase", where), leaving=chosen)
         if model.missing or model.is_set_back:
-            if said.succeeded and chosen:
+            if said.succeeded and chosen and model.missing:
                 raise Violation("an erasure goes on though rows are missing that may be meant")
             model.put(set(chosen) - set(self._rows()), RecordState.ERASED)
             return
@@ -157,8 +162,11 @@ class HistoryPlayer:
 
     def refill(self, act: Act, noise: Random) -> None:
         model = self.model
-        said = self.ours(act, Commands.refill)
-        model.put(set(self._rows()) & set(model.missing), RecordState.LIVE)
+        for _ in range(_MOST_REFILLS):
+            said = self.ours(act, methodcaller("refill"))
+            model.put(set(self._rows()) & set(model.missing), RecordState.LIVE)
+            if said.succeeded or not any("run it again" in text for text in said.texts):
+                break
         if model.missing:
             raise Violation(f"refill leaves {len(model.missing)} rows that Kafka has: {said}")
         if not said.succeeded and model.knows_all:
@@ -169,7 +177,7 @@ class HistoryPlayer:
         model = self.model
         if model.is_set_back or not model.missing:
             return
-        said = self.ours(act, lambda commands: commands.refill(accept_removed=True))
+        said = self.ours(act, methodcaller("refill", accept_removed=True))
         if not said.succeeded:
             raise Violation(f"rows that other engines deleted can't be accepted as gone: {said}")
         model.put(set(self._rows()) & set(model.missing), RecordState.LIVE)
@@ -177,17 +185,17 @@ class HistoryPlayer:
 
     def reprocess(self, act: Act, noise: Random) -> None:
         if self.scene.plan.is_decoded:
-            self._must_succeed(self.ours(act, Commands.reprocess))
+            self._must_succeed(self.ours(act, methodcaller("reprocess")))
 
     def reconcile(self, act: Act, noise: Random) -> None:
-        self._must_succeed(self.ours(act, Commands.reconcile))
+        self._must_succeed(self.ours(act, methodcaller("reconcile")))
         self._take_new()
 
     def orphans(self, act: Act, noise: Random) -> None:
-        self._must_succeed(self.ours(act, Commands.orphans))
+        self._must_succeed(self.ours(act, methodcaller("orphans")))
 
     def sum_up(self, act: Act, noise: Random) -> None:
-        self._must_succeed(self.ours(act, Commands.sum_up))
+        self._must_succeed(self.ours(act, methodcaller("sum_up")))
 
     def rebuild(self, act: Act, noise: Random) -> None:
         self._rebuild(act, with_journal=True)
@@ -198,7 +206,7 @@ class HistoryPlayer:
 
     def _rebuild(self, act: Act, *, with_journal: bool) -> None:
         self.scene.lose_registry(with_journal=with_journal)
-        said = self.ours(act, Commands.rebuild)
+        said = self.ours(act, methodcaller("rebuild"))
         if not said.succeeded:
             raise Violation(f"the registry can't be rebuilt: {said}")
 
@@ -268,8 +276,44 @@ class HistoryPlayer:
 
     def _set_main(self, snapshot_id: int) -> None:
         self.scene.set_main(snapshot_id)
-        self.model.set_to(self.model.snapshots[snapshot_id])
+        self.model.set_to(self.model.snapshots[snapshot_id], is_set_back=self.scene.lacks_commits)
         self.notes.append(f"    to snapshot {snapshot_id}, {len(self.model.missing)} rows are missing")
+
+    def cherry_pick(self, act: Act, noise: Random) -> None:
+        """Set the table back, and append the files of some later appends again."""
+        table, model = self.scene.table(), self.model
+        line = list(ancestors_of(table.current_snapshot(), table.metadata))
+        starts = [place for place, snapshot in enumerate(line) if snapshot.snapshot_id in self._known_snapshots()]
+        starts = [place for place in starts if 0 < place <= _MOST_PICKED]
+        if not starts:
+            return
+        start = noise.choice(starts)
+        after = model.snapshots[line[start].snapshot_id]
+        rows = {snapshot.snapshot_id: self._picked_rows(snapshot) for snapshot in line[:start]}
+        chosen = []
+        for snapshot in reversed(line[:start]):
+            picked = rows[snapshot.snapshot_id]
+            if picked and after.isdisjoint(picked) and noise.random() < 0.7:
+                chosen.append(snapshot)
+                after |= picked
+        if not chosen:
+            return
+        self._set_main(line[start].snapshot_id)
+        for snapshot in chosen:
+            self.scene.other.cherry_pick(snapshot)
+            model.put(rows[snapshot.snapshot_id], RecordState.LIVE)
+        model.is_set_back = True  # the history stays without the commits, even if all rows are there
+        self.notes.append(f"    {len(chosen)} snapshots picked of {start}, {len(model.missing)} rows are missing")
+
+    def _picked_rows(self, snapshot: Snapshot) -> frozenset[Place]:
+        """Return the rows of an append that may be picked."""
+        files = self.scene.other.added_files(snapshot)
+        places = frozenset(place for file in files for place in places_of(file.rows))
+        spec_id = self.scene.table().spec().spec_id
+        is_allowed = places <= {*self.model.live, *self.model.missing}
+        is_append = snapshot.summary is not None and snapshot.summary.operation is Operation.APPEND
+        is_plain = all(file.data.spec_id == spec_id for file in files)
+        return places if is_append and is_allowed and is_plain else frozenset()
 
     def branch(self, act: Act, noise: Random) -> None:
         self._branch(noise, is_forwarded=False)

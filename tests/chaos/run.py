@@ -92,7 +92,7 @@ def play(where: Ground, plan: Plan, *, number: int = 0) -> HistoryResult:
         records=len(player.model.kafka),
         seconds=time.monotonic() - started,
         violation=violation,
-        notes=tuple(player.notes) if violation else (),
+        notes=tuple(player.notes),
     )
 
 

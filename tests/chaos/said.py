@@ -57,7 +57,11 @@ def _texts(report: Any) -> Iterator[str]:
         case TopicRetired():
             yield from map(_text, (*([report.error] if report.error else ()), *report.failures.values()))
             yield from (f"partition {partition} is kept by {path}" for partition, path in report.kept.items())
-        case EraseReport() | ReprocessReport():
+        case EraseReport():
+            yield from map(_text, (*report.failures.values(), *report.purged.failures.values()))
+            if report.unfinished:
+                yield f"{report.unfinished} stay open: {report.purged.left}, {report.purged.snapshots}, {report.copies}"
+        case ReprocessReport():
             yield from map(_text, report.failures.values())
         case RefillReport():
             yield from (f"{each.rows} rows are left: {each.reason}" for each in report.of(Fate.LEFT))

@@ -8,17 +8,21 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.table.update import AssertTableUUID, SetSnapshotRefUpdate, UpgradeFormatVersionUpdate
 
 from archiver.fault_points import VARIABLE
-from tests.chaos.acts import Plan, Verb
+from tests.chaos.acts import Plan, Verb, Writer
 from tests.chaos.commands import Commands
-from tests.chaos.other_engine import OtherEngine
+from tests.chaos.duckdb_files import written_by_duckdb
+from tests.chaos.other_engine import OtherEngine, Write, written_by_arrow
+from tests.chaos.polars_files import written_by_polars
 from tests.fault.soak.scene import Ground
 from tests.support.archive import partitioned
 from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
@@ -32,6 +36,8 @@ _TERMS: Final = (["day"], ["month"], ["day", "bucket(2, key.__raw__)"], ["day", 
 _POINTS: Final = {
     Verb.ARCHIVE: ("after_upload", "before_stage", "after_stage", "before_commit", "after_commit", "after_confirm")
 }
+_RANGES: Final = "archiver.ranges"
+_HEAD: Final = "archiver.head"
 _COMMITTING: Final = ("before_commit", "after_commit")
 _ANSWERS: Final = (
     Fault.LOSE_REQUEST,
@@ -60,16 +66,33 @@ class Scene:
             settings = partitioned.settings(self.folder, terms=terms) | {"snapshot_retention": "1d"}
         path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
         self.commands = Commands(path=path, topic=self.topic)
-        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, by_duckdb=plan.by_duckdb)
+        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, write=_writer(plan.writer))
+        self._catalog = self.stack.catalog()
         self._produced = 0
 
     def table(self) -> Table:
-        return self.stack.catalog().load_table(self.commands.config.topic(self.topic).table)
+        return self._catalog.load_table(self.commands.config.topic(self.topic).table)
 
     @property
     def first_offsets(self) -> dict[int, int]:
         text = self.table().properties.get("archiver.first-offsets", "{}")
         return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
+
+    @property
+    def lacks_commits(self) -> bool:
+        """Whether the history of `main` lacks the newest commit of records, named by the table or by its snapshot."""
+        metadata = self.table().metadata
+        heads = [
+            (snapshot.sequence_number or 0, snapshot.snapshot_id)
+            for snapshot in metadata.snapshots
+            if snapshot.summary and snapshot.summary[_RANGES]
+        ]
+        if text := metadata.properties.get(_HEAD):
+            snapshot_id, sequence = json.loads(text)
+            heads.append((sequence, snapshot_id))
+        line = {snapshot.snapshot_id: snapshot for snapshot in ancestors_of(metadata.current_snapshot(), metadata)}
+        sequence, snapshot_id = max(heads, default=(0, None))
+        return snapshot_id not in line and any((each.sequence_number or 0) < sequence for each in line.values())
 
     def produce(self, noise: Random) -> list[Seen]:
         """Add records, some aborted, and read Kafka again."""
@@ -104,12 +127,12 @@ class Scene:
     def set_main(self, snapshot_id: int) -> None:
         table = self.table()
         update = SetSnapshotRefUpdate.model_validate({"ref-name": "main", "type": "branch", "snapshot-id": snapshot_id})
-        self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+        self._catalog.commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
     def upgrade(self) -> None:
         table = self.table()
         update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
-        self.stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
+        self._catalog.commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
 
     @contextmanager
     def error(self, verb: Verb, noise: Random) -> Iterator[tuple[Commands, str]]:
@@ -148,3 +171,14 @@ class Scene:
         path.write_text(self.commands.path.read_text().replace(uri, lines))
         path.chmod(0o600)
         return replace(self.commands, path=path)
+
+
+def _writer(writer: Writer) -> Write:
+    """Return pyarrow in place of Polars if that isn't installed: only `make interop` installs it."""
+    match writer:
+        case Writer.DUCKDB:
+            return written_by_duckdb
+        case Writer.POLARS if find_spec("polars"):
+            return written_by_polars
+        case _:
+            return written_by_arrow

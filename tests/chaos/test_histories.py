@@ -7,10 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.chaos.acts import FAULT_EVERY, Act, Plan, Verb
-from tests.chaos.judge import Violation, judge_advice, judge_books, judge_rows, judge_verdict
+from tests.chaos.judge import Violation, judge_advice, judge_books, judge_order, judge_rows, judge_verdict
 from tests.chaos.model import Model, RecordState
 from tests.chaos.run import RIGHT, HistoryResult, HistoryResults, play
 from tests.chaos.said import Said
@@ -60,11 +61,10 @@ def test_model_follows_rollbacks_and_retirements() -> None:
     assert (model.live, model.of(RecordState.RETIRED)) == ([(0, 2)], [(0, 0), (0, 1)])
 
 
-def files(*places: tuple[int, int]) -> Any:
-    import pyarrow as pa
-
-    kafka = [{"partition": partition, "offset": offset} for partition, offset in places]
-    return [SimpleNamespace(live=pa.table({"kafka": kafka}))]
+def files(*places: tuple[int, int], order: int | None = None) -> Any:
+    rows = pa.table({"kafka": [{"partition": partition, "offset": offset} for partition, offset in places]})
+    data = SimpleNamespace(sort_order_id=order, file_path="s3://here")
+    return [SimpleNamespace(live=rows, rows=rows, data=data)]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,13 @@ def test_rows_that_the_model_has_not_are_violations(there: list[tuple[int, int]]
     judge_rows(files((0, 0), (0, 1)), model)
     with pytest.raises(Violation, match=words):
         judge_rows(files(*there), model)
+
+
+def test_false_claim_of_order_is_a_violation() -> None:
+    judge_order(files((0, 1), (0, 0)))
+    judge_order(files((0, 1), (1, 0), order=1))
+    with pytest.raises(Violation, match="claims an order"):
+        judge_order(files((0, 1), (0, 0), order=1))
 
 
 @pytest.mark.parametrize(

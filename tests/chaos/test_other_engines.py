@@ -6,6 +6,7 @@ Nothing was lost: each command must work, and none may advise otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from archiver.upkeep.retire.cut import RetireLimits
 from archiver.upkeep.verify.findings import FaultKind
 from tests.chaos.commands import Commands
 from tests.chaos.other_engine import OtherEngine, Place, places_of
+from tests.support.archive import partitioned
 from tests.support.archive.job_runs import numbered
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.catalog.foreign_writes import table_of
@@ -121,6 +123,18 @@ def test_refill_after_compaction_of_ranges_of_several_files(stack: Stack) -> Non
     archived.check()
 
 
+def test_erasure_ends_after_a_refill_and_a_compaction_of_deletes(stack: Stack) -> None:
+    archived = Archived(stack, snapshot_retention="1d")
+    archived.other.rewrite(by_kafka_partition)
+    archived.other.set_back()
+    archived.other.delete_positions([(0, 2), (0, 3), (0, 4)])
+    assert archived.commands.refill().rows(Fate.FROM_FILE) == 3
+    assert archived.commands.compact(min_files=9).error is None
+    done = archived.commands.erase("partition = 0 and offset = 27")
+    assert (done.rows, done.unfinished, done.purged.left) == (1, (), ())
+    archived.check((0, 27))
+
+
 @pytest.mark.parametrize("verb", ["erase", "expire", "compact"])
 def test_split_of_a_file_with_two_ranges(stack: Stack, verb: str) -> None:
     archived = Archived(stack, partitions=2)
@@ -158,6 +172,69 @@ def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
     done = archived.commands.erase("partition = 0 and offset = 3")
     assert (done.rows, done.failures, done.succeeded) == (1, {}, True)
     assert archived.replayed() == archived.records([(0, 1), (0, 3)])
+
+
+def test_first_rows_that_another_engine_deleted_are_unaccounted_without_registry_and_journal(stack: Stack) -> None:
+    archived = Archived(stack)
+    first = min(archived.other.files(), key=lambda file: min(places_of(file.rows)))
+    archived.other.remove_files(lambda file: file.data.file_path == first.data.file_path)
+    archived.lose_registry(with_journal=False)
+    for rebuilt in (False, True):
+        if rebuilt:
+            assert archived.commands.rebuild().unknown == ((0, 0, EACH),)
+        report = archived.commands.verify(asks_registry=rebuilt)
+        unaccounted = [fault for fault in report.faults if fault.kind is FaultKind.UNACCOUNTED]
+        assert [(fault.start_offset, fault.end_offset) for fault in unaccounted] == [(0, EACH)]
+    archived.produce()
+    assert archived.commands.archive().succeeded
+    assert [record.offset for record in archived.replayed()] == list(range(EACH, 3 * EACH))
+
+
+def test_retirement_after_a_rollback_below_a_compaction_and_a_rebuild(stack: Stack) -> None:
+    archived = Archived(stack)
+    assert archived.commands.compact(min_files=2).error is None
+    archived.other.set_back()
+    assert archived.commands.refill().succeeded
+    archived.lose_registry(with_journal=True)
+    archived.commands.rebuild()
+    retired = archived.commands.expire(RetireLimits(offset=5, partitions=frozenset({0})), rows=True)
+    assert (retired.error, retired.failures, retired.first_offsets) == (None, {}, {0: 5})
+    assert archived.commands.verify().faults == ()
+    archived.lose_registry(with_journal=True)
+    archived.commands.rebuild()
+    archived.check(*((0, offset) for offset in range(5)))
+
+
+def test_rebuild_knows_columns_that_another_engine_renamed(stack: Stack, tmp_path: Path) -> None:
+    archived = Archived(stack, **partitioned.settings(tmp_path, "day"))
+    with archived.other.table.update_schema() as update:
+        update.rename_column(("val", "price"), "cost")
+    archived.other.rewrite()
+    archived.lose_registry(with_journal=False)
+    assert archived.commands.rebuild().ranges == 1
+    assert archived.replayed() == archived.records()
+
+
+@pytest.mark.xfail(strict=True, reason="an acceptance doesn't say which offsets it accepted")
+def test_refill_of_a_range_with_accepted_rows(stack: Stack) -> None:
+    archived = Archived(stack)
+    archived.other.delete_positions([(0, 2), (0, 3)])
+    assert archived.commands.refill(accept_removed=True).succeeded
+    archived.other.delete_positions([(0, 5), (0, 6)])
+    assert archived.commands.refill().succeeded
+    archived.check((0, 2), (0, 3))
+
+
+@pytest.mark.xfail(strict=True, reason="a rebuilt registry doesn't know replaced files, and Kafka isn't asked")
+def test_refill_of_a_range_with_erased_records_after_a_rebuild(stack: Stack) -> None:
+    archived = Archived(stack)
+    assert archived.commands.erase("partition = 0 and offset = 1").succeeded
+    archived.other.delete_positions([(0, 5), (0, 6)])
+    assert archived.commands.compact(min_files=2).error is None
+    archived.lose_registry(with_journal=True)
+    archived.commands.rebuild()
+    assert archived.commands.refill().succeeded
+    archived.check((0, 1))
 
 
 @pytest.mark.parametrize(

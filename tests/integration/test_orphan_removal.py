@@ -63,6 +63,8 @@ class Search:
     def look(self) -> Any:
         return self.table
 
+    is_whole = False
+
     def is_renewed(self, claims: object, name: str) -> bool:
         return False
 

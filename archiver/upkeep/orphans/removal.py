@@ -45,6 +45,10 @@ class Checks(Protocol):
     def look(self) -> ArchiveTable:
         """Look again at what the table refers to; return the table."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is known that the table lacked no row at the last `look`: then no refill needs a file."""
+
     def is_renewed(self, known: FileStates, name: str) -> bool:
         """Whether a run has claimed this file recently."""
 
@@ -96,8 +100,8 @@ def remove_orphans(
 
 
 def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
-    is_known = each.name in search.references or known.needs(each.name) or search.is_renewed(known, each.name)
-    return is_known or search.is_promised(known, each)
+    is_needed = each.name in search.references or known.needs(each.name, is_whole=search.is_whole)
+    return is_needed or search.is_renewed(known, each.name) or search.is_promised(known, each)
 
 
 class _Deletion:

@@ -147,6 +147,11 @@ class OrphanSearch:
     def _reloaded(self) -> ArchiveTable:
         return self._connected.catalog.reload(self._table)
 
+    @property
+    def is_whole(self) -> bool:
+        """Always false: the search doesn't count the table's rows."""
+        return False
+
     def is_renewed(self, known: FileStates, name: str) -> bool:
         """Whether a run has claimed this file within the orphans' age."""
         said_ms = known.renewed.get(name)

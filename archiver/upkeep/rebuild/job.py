@@ -9,6 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import StructType
+
 from archiver.archive.deletes import DeleteFiles
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import TopicStorage
@@ -16,7 +19,7 @@ from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
 from archiver.commit.file_values import restore_values
-from archiver.commit.footers import read_footers
+from archiver.commit.footers import read_footers, without_journaled
 from archiver.commit.journal_completion import complete_journal
 from archiver.commit.table_ranges import table_ranges
 from archiver.config import Config, TopicConfig
@@ -120,7 +123,7 @@ class Rebuild:
         footers = read_footers({path: FORMATS.named(files[path].format, path) for path in wanted}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
         rows = self._unnamed(table, files, footers, registry, state)
-        ranges = table_ranges(table, journal.ranges, files, footers)
+        ranges = table_ranges(table, journal.ranges, files, without_journaled(footers, entries))
         found = rows.complete(ranges, {(stored.partition, *stored.offsets) for stored in journal.ranges})
         done = registry.restore(
             topic,
@@ -245,7 +248,15 @@ def _furthest(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, 
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:
+    """By field ids: other engines may have renamed columns."""
     try:
-        return merge(change.adding, table.schema) == table.schema
+        return _types(merge(change.adding, table.schema)) == _types(table.schema)
     except SchemaConflict:
         return False
+
+
+def _types(schema: Schema) -> dict[int, str]:
+    return {
+        field_id: type(field.field_type).__name__ if isinstance(field.field_type, StructType) else str(field.field_type)
+        for field_id, field in index_by_id(schema).items()
+    }

@@ -23,6 +23,7 @@ from archiver.errors import ReplayError
 from archiver.storage.segment import RowRange, SegmentMetadata
 from archiver.wire.record_digest import RecordDigest
 from catalog.iceberg.archive_table import ArchiveTable
+from catalog.iceberg.lineage import first_archived
 from catalog.model import new_id, ulid_in
 from catalog.ranges.spans import uncovered
 from catalog.ranges.stored_ranges import StoredFile, StoredRange
@@ -98,11 +99,15 @@ class UnnamedRows:
     def _open_spans(
         self, partition: int, spans: Sequence[tuple[int, int]], end: int, unnamed: Iterable[TableFile]
     ) -> list[tuple[int, int]]:
-        """The archived offsets without a range. Before the first known range, they begin at the first row."""
+        """The archived offsets without a range.
+
+        Before the first known range, they begin at the first offset of a retained snapshot's commit, or the first row.
+        """
         first = min((start for start, _ in spans), default=end)
         retired = self.table.first_offsets.get(partition, 0)
         rows = self._first_row(partition, retired, first, unnamed)
-        begin = first if rows is None else rows
+        named = max(retired, first_archived(self.table.iceberg.metadata).get(partition, first))
+        begin = min(named, first if rows is None else rows)
         return uncovered([(begin, end)], spans) if begin < end else []
 
     def _first_row(self, partition: int, start: int, end: int, unnamed: Iterable[TableFile]) -> int | None:

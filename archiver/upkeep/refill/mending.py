@@ -77,7 +77,13 @@ class Mender:
         gone = _within(erased, whole)
         own = [file for file in files if file.path in {recorded.path for recorded in one.files}]
         is_alone = len(own) == len(one.files) and sum(file.rows for file in own) == one.file_rows == one.rows
-        if is_alone and not len(gone) and not len(there) and not any(self.live.has_file(file.path) for file in own):
+        if (
+            is_alone
+            and whole.start_offset == one.start_offset
+            and not len(gone)
+            and not len(there)
+            and not any(self.live.has_file(file.path) for file in own)
+        ):
             return Mending(hole=hole, rows=one.file_rows, files=tuple(own))
         without, sources = np.union1d(there, gone), list[tuple[DataFileInfo, Offsets]]()
         for file in files:

@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
-from archiver.commit.check_rows import renew_check
+from archiver.commit.check_rows import check_rows, renew_check
+from archiver.commit.known_rows import later_than
 from archiver.errors import ConfigError, ObjectMissing
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.observer import ignore
@@ -117,11 +118,11 @@ def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
         _note_manifests(table, registry, manifests)
     pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
-    search.look()
+    search.check_rows(search.look(), registry)
     files = {path: _registry_id(path) for path in removed}
     known = registry.claims.file_states(table.topic, files)
     free = [path for path in files if file_name(path) not in search.references]
-    going = [path for path in free if not known.needs(file_name(path))]
+    going = [path for path in free if not known.needs(file_name(path), is_whole=search.is_whole)]
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
     there, gone = _orphans(table, going, files)
     report.orphans = (*there, *gone)
@@ -238,7 +239,20 @@ class RemovedFiles:
         self._table = table
         self._catalog = catalog
         self._permit = TableObjects.of(partial(catalog.reload, table), table)
+        self._seen: int | None = None
+        self._whole: tuple[int | None, ...] = ()
+        """The snapshot in which no row was missing."""
         self.references = References(is_of_one_table=True)
+
+    def check_rows(self, table: ArchiveTable, registry: Registry) -> None:
+        """Count the rows of a table that `look` returned. Not under the topic's lock: the result is recorded."""
+        found = check_rows(table.topic, table, registry, partial(self._catalog.reload, table))
+        is_of_table = later_than(found, table) is not None
+        self._whole = () if found.holes else (table.snapshot_id if is_of_table else found.snapshot_id,)
+
+    @property
+    def is_whole(self) -> bool:
+        return self._seen in self._whole
 
     def look(self) -> ArchiveTable:
         """Add the table's current references; return the table."""
@@ -249,7 +263,9 @@ class RemovedFiles:
             for each in part
             if (name := ManifestName.of(each.name)) is not None and name.is_list
         ]
-        return self.references.look(partial(self._catalog.reload, self._table), lists)
+        table = self.references.look(partial(self._catalog.reload, self._table), lists)
+        self._seen = table.snapshot_id
+        return table
 
     def is_renewed(self, known: FileStates, name: str) -> bool:  # noqa: ARG002 - the protocol's
         """Always false: no run claims a file that was in the table."""

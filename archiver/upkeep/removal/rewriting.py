@@ -85,11 +85,13 @@ class _RemovingRows:
         in_copies = self._survey_copies()
         is_deleted_only = self._removal.fate == "erased" and self._survey_deleted()
         unjudged = _spans(self._unjudged)
-        if not rows and not in_copies and not is_deleted_only:
-            return RemovalResult(unjudged=unjudged)
+        has_matches = rows or in_copies or is_deleted_only
+        is_rewritten = has_matches and self._task.component.files and not self._task.dry_run
+        if not is_rewritten:
+            if self._removal.fate == "retired" and not self._task.dry_run:
+                self._check_rows()
+            return RemovalResult(rows=rows, removed=_spans(self._removed), unjudged=unjudged)
         spans = _spans(self._removed)
-        if self._task.dry_run or not self._task.component.files:
-            return RemovalResult(rows=rows, removed=spans, unjudged=unjudged)
         with TaskSpool(self._target.spool) as spool:
             made = [new for file in self._task.component.files if (new := self._rewritten(file, spool)) is not None]
         group = RewriteGroup(
@@ -111,6 +113,16 @@ class _RemovingRows:
             for rows, records in opened.all_records():
                 count += self._note(rows, records)
         return count
+
+    def _check_rows(self) -> None:
+        """Raise UpkeepError if rows are missing: the first offset would pass those that must be retired."""
+        for file in self._task.component.files:
+            number = self._account.next_file()
+            with closing(OpenFile.open(self._storage, file)) as opened:
+                for _, records in opened.all_records():
+                    self._account.count_kept(number, records, file)
+            self._account.spans(number, self._removal.fate)
+        self._account.emptied(self._removal.fate)
 
     def _survey_copies(self) -> bool:
         present = {file_name(file.path) for file in self._task.component.files}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
 from archiver.upkeep.verify.late_entry import LateEntry
 from archiver.upkeep.verify.sources import VerifySources
-from catalog.account.comparison import Difference, compare
+from catalog.account.comparison import Difference, compare, differences
+from catalog.account.interval import Interval
 from catalog.current_ranges import current_ranges
+from catalog.iceberg.lineage import first_archived
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
 from catalog.offset_range import OffsetRange
 from catalog.ranges.spans import Cover, uncovered
@@ -39,19 +41,24 @@ class ClaimedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions."""
+    """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions.
+
+    `named` are the first offsets that retained snapshots name.
+    """
 
     ranges: tuple[ClaimedRange, ...]
     starts: Mapping[int, int]
     ends: Mapping[int, int]
     faults: tuple[Fault, ...]
+    named: Mapping[int, int] = field(default_factory=dict)
 
     def open_spans(self) -> dict[int, list[tuple[int, int]]]:
         """The offsets below the archive's end without a range, by partition."""
         found = {}
         for partition, end in self.ends.items():
             covered = [each.range.offsets for each in self.ranges if each.range.partition == partition]
-            first = self.starts.get(partition, min((start for start, _ in covered), default=0))
+            lowest = min((start for start, _ in covered), default=0)
+            first = self.starts.get(partition, min(lowest, self.named.get(partition, lowest)))
             if spans := uncovered([(first, end)], covered) if first < end else []:
                 found[partition] = spans
         return found
@@ -91,7 +98,7 @@ def evidence_of(sources: VerifySources) -> Evidence:
     faults += _beyond(sources.reach, every, registered)
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
     if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
-        faults += _contradictions(journaled, in_table)
+        faults += contradictions(journaled, in_table)
     if sources.registry is not None and not sources.registry.is_in_doubt:
         faults += map(_differing, compare(sources.registry.account, registered))
     cover = Cover(map(OffsetRange.of_range, journaled))
@@ -116,7 +123,7 @@ def evidence_of(sources: VerifySources) -> Evidence:
         )
         for one in overlapping
     ]
-    return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults))
+    return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults), named=_first_named(sources))
 
 
 def _beyond(
@@ -141,6 +148,13 @@ def _beyond(
 
 def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:
     return current_ranges(journal.commits, journal.accepted).ranges
+
+
+def _first_named(sources: VerifySources) -> dict[int, int]:
+    """The first offsets that retained snapshots name, above what is retired."""
+    retired = sources.table.first_offsets
+    first = first_archived(sources.table.iceberg.metadata)
+    return {partition: max(start, retired.get(partition, 0)) for partition, start in first.items()}
 
 
 def _starts(journal: JournalSurvey) -> dict[int, int]:
@@ -179,30 +193,37 @@ def _unjournaled(one: StoredRange) -> Fault:
     )
 
 
-def _contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
+def contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
+    """Borders may differ: a rebuild takes those of the files that the table was rolled back to."""
+    cover = Cover(map(OffsetRange.of_range, journaled))
+    different = [
+        difference
+        for difference in differences(map(Interval.of, journaled), map(Interval.of, registered))
+        if cover.touches(difference.offsets)
+    ]
+    for difference in different:
+        yield _contradiction(difference.offsets, difference.text)
+    reported = Cover(difference.offsets for difference in different)
     known = {(one.partition, *one.offsets): one for one in registered}
-    cover = Cover(map(OffsetRange.of_range, registered))
     for one in journaled:
         other = known.get((one.partition, *one.offsets))
-        place: dict[str, Any] = {
-            "partition": one.partition,
-            "start_offset": one.start_offset,
-            "end_offset": one.end_offset,
-        }
-        if other is None:
-            overlaps = cover.touches(OffsetRange.of_range(one))
-            message = "other borders of these offsets than the journal" if overlaps else "no range with these offsets"
-            yield Fault(kind=FaultKind.REGISTRY, message=f"the registry has {message}: {_ADVICE}", **place)
+        offsets = OffsetRange.of_range(one)
+        # A rebuild adds the copies of a refill, which the journal doesn't name.
+        if other is None or set(other.paths) != set(one.paths) or reported.touches(offsets):
             continue
-        said = {
-            "rows": (other.rows, one.rows),
-            "expected rows": (other.expected, one.expected),
-            "digest": (other.digest, one.digest),
-            "lost": (other.lost, one.lost),
-        }
+        said = {"rows": (one.rows, other.rows), "digest": (one.digest, other.digest)}
         if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
-            text = "; ".join(f"{name} {there} and {here}" for name, (there, here) in differing.items())
-            yield Fault(kind=FaultKind.REGISTRY, message=f"registry and journal differ: {text}. {_ADVICE}", **place)
+            yield _contradiction(offsets, "; ".join(f"{name} {a} and {b}" for name, (a, b) in differing.items()))
+
+
+def _contradiction(offsets: OffsetRange, text: str) -> Fault:
+    return Fault(
+        kind=FaultKind.REGISTRY,
+        message=f"journal and registry differ: {text}. {_ADVICE}",
+        partition=offsets.partition,
+        start_offset=offsets.first,
+        end_offset=offsets.last + 1,
+    )
 
 
 _ADVICE: Final = "one of them was changed; the records decide which is right (see the other findings)"

@@ -14,10 +14,12 @@ from archiver.errors import ObjectMissing
 from archiver.rewrite.in_place import put_in_place
 from archiver.rewrite.settling import settle_rewrites
 from archiver.rewrite.table_work import TableWork
-from catalog.errors import CatalogUnreachable, RewriteRefused
+from catalog.errors import CatalogUnreachable, RewriteRefused, RolledBack
+from catalog.iceberg import properties as keys
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.commit import Unresolved
+from catalog.iceberg.lineage import Head
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.settle import Settled, settle
 from catalog.model import DataFileInfo, new_id
@@ -194,6 +196,15 @@ def test_a_new_file_that_went_ends_it_before_the_commit(world: World) -> None:
     with pytest.raises(ObjectMissing):
         world.put()
     assert world.told == ["begin", "abandon"]
+
+
+def test_removal_after_a_rollback_is_not_begun(world: World) -> None:
+    table = world.memory.load()
+    table.iceberg.metadata.properties[keys.HEAD] = Head(snapshot_id=9, sequence=99).to_text()
+    removal = replace(world.rewrite_, first_offsets={0: 3})
+    with pytest.raises(RolledBack):
+        put_in_place(world.work, table, removal, {OLD: table_file(OLD)})
+    assert world.told == []
 
 
 def test_where_nobody_knows_it_stays_begun(world: World) -> None:

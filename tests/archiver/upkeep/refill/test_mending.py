@@ -70,6 +70,19 @@ def test_a_file_whose_rows_were_all_deleted_does_not_come_twice(there: tuple[str
     assert (mending.rows, [each.path for each in mending.files]) == (5, [added])
 
 
+def test_refill_does_not_bring_back_a_file_with_retired_rows() -> None:
+    files = (ExpectedFile(path=PATH, rows=5),)
+    one = ExpectedRange(
+        id="A", partition=0, start_offset=0, end_offset=5, files=files, rows=5, file_rows=5, digest=None
+    )
+    hole = Hole(range_id="A", partition=0, start_offset=0, end_offset=5, rows=5)
+    mender = Mender(
+        live=cast("TableRows", Rows()), expected={"A": one}, copier=cast("RowCopier", Copier()), first_offsets={0: 2}
+    )
+    mending = mender.from_files(hole, (file(PATH, rows=5),))
+    assert [each.path for each in mending.files] == ["file:///data/copy.parquet"]
+
+
 PARTITION = 4
 NONE: frozenset[int] = frozenset()
 

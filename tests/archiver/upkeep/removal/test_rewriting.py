@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from archiver.archive.table_files import ManifestReader
-from archiver.errors import BadSegment
+from archiver.errors import BadSegment, UpkeepError
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
@@ -96,3 +97,26 @@ def test_a_file_written_without_some_rows_claims_the_order_that_it_has(
     assert new.is_sorted is is_sorted
     with FORMATS.written.open(ObjectStore(), new.file.path) as reader:
         assert [block.is_sorted for block in reader.blocks()] == [is_sorted]
+
+
+@pytest.mark.parametrize("expected", [ROWS, ROWS - EDGE])
+def test_retire_refuses_to_pass_missing_rows(lake: Lake, archive: Any, expected: int) -> None:
+    """No row below the edge is in the file: they never were there, or another engine deleted them."""
+    lake.add(archive.rows, archive.batch(rows_of(archive, range(EDGE, ROWS))), 0, ROWS)
+    task = task_of(lake, archive, "retired", Below({0: EDGE}))
+    (whole,) = task.component.ranges
+    task = replace(task, component=replace(task.component, ranges=(replace(whole, rows=expected, expected=expected),)))
+    if expected == ROWS - EDGE:
+        assert remove_rows(task).group is None
+        return
+    with pytest.raises(UpkeepError, match="refill TOPIC") as error:
+        remove_rows(task)
+    assert error.value.context["missing"] == EDGE
+
+
+def test_retire_refuses_to_pass_a_range_whose_file_is_gone(lake: Lake, archive: Any, local: Path) -> None:
+    task = task_of(lake, archive, "retired", Below({0: EDGE}))
+    gone = replace(task, component=replace(task.component, files=()))
+    with pytest.raises(UpkeepError, match="refill TOPIC"):
+        remove_rows(gone)
+    assert local.exists()
