@@ -22,7 +22,6 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
-from pyiceberg.typedef import Record
 
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.errors import NewerFormat
@@ -189,10 +188,7 @@ def data_file(
         place, spec_id = instead_of.partition, instead_of.spec_id
     else:
         spec = spec_of(metadata, file, table.topic.table)
-        place = (
-            Record(file.partition_value) if file.partition is None else record_of(file.partition, spec, table.schema)
-        )
-        spec_id = spec.spec_id
+        place, spec_id = record_of(file.partition, spec, table.schema), spec.spec_id
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,

@@ -124,7 +124,7 @@ def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
     None if the new file names its partition, or the old files have several.
     """
     places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
-    return old[0] if file.partitioned_by is None and len(places) == 1 else None
+    return old[0] if file.partition.by is None and len(places) == 1 else None
 
 
 def _told(rewrite: Rewrite) -> dict[str, str]:

@@ -35,7 +35,6 @@ from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.iceberg.owner_settings import keeping_old_metadata, warn_once
 from catalog.iceberg.partition_spec import partitioning_for
-from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import (
     DELETE_OLD_METADATA,
     FORMAT,
@@ -179,7 +178,7 @@ class TableCatalog:
         topic: TopicRow,
         change: SchemaChange,
         *,
-        partition_by: PartitionBy | Sequence[PartitionTerm] = "day",
+        partition_by: str | Sequence[PartitionTerm] = "day",
         partition_source: PartitionSource = "nested",
         adopts: bool = False,
     ) -> ArchiveTable:

@@ -25,7 +25,7 @@ from archiver.storage.row_order import RowOrder
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from catalog.model import DataFileInfo
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 from schema_mapping import names
 
@@ -87,10 +87,9 @@ class ParquetSegmentWriter:
         *,
         origin: SegmentOrigin | None,
         path: str,
-        partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
-        partition: PartitionTuple | None = None,
+        partition: PartitionTuple = UNPLACED,
         largest_record: int | None = None,
     ) -> DataFileInfo:
         try:
@@ -108,7 +107,7 @@ class ParquetSegmentWriter:
             path=path,
             size_bytes=self._file.size,
             rows=self._totals.rows,
-            partition_value=partition_value,
+            partition=partition,
             raw_values=self._totals.raw_values,
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
@@ -120,8 +119,6 @@ class ParquetSegmentWriter:
             min_timestamp=low,
             max_timestamp=high,
             digest=digest,
-            partitioned_by=partition.by if partition else None,
-            partition_values=partition.values if partition else None,
             format=FORMAT,
             recognition=recognition,
             is_sorted=self._order.is_sorted,

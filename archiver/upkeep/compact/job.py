@@ -140,7 +140,7 @@ class Compact:
             spec_id=places.spec_id if places else None,
         )
         report.target_bytes = limits.target_bytes
-        report.partitioned_by = places.by if places else None
+        report.partitioned_by = places.partitioning.by if places else None
         target = CompactTarget(
             files=RewriteTarget.of(
                 archived.table, registry.ledger.load(archived.topic).versions, self._config, FORMATS

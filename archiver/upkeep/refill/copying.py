@@ -55,17 +55,11 @@ class RowCopier:
                     source.path.rpartition("/")[0],
                     (wanted.partition, wanted.start_offset),
                     origin=self._origin(file.reader, wanted) if new.rows == rows and not is_part else None,
-                    partition_value=source.partition_value,
                     partition=source.partition,
                 )
             new.check(source.path)
             info = new.upload()
-        beside = replace(
-            info,
-            min_timestamp=source.min_timestamp,
-            max_timestamp=source.max_timestamp,
-            partitioned_by=source.partitioned_by,
-        )
+        beside = replace(info, min_timestamp=source.min_timestamp, max_timestamp=source.max_timestamp)
         return CopiedRows(rows=rows, digest=digest.text, file=beside)
 
     def offsets(self, source: DataFileInfo, wanted: RowRange) -> npt.NDArray[np.int64]:

@@ -26,9 +26,7 @@ EMPTY = ChainHead(table_uuid=UUID_, entries=0, last_hash=FIRST_PREV, digest=NO_R
 
 
 def appended(number: int) -> Appended:
-    one = DataFileInfo(
-        path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, partition_value=0, digest=digest_text(number)
-    )
+    one = DataFileInfo(path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, digest=digest_text(number))
     ranges = TranslatedRange(
         id=new_id(),
         topic="orders",

@@ -53,7 +53,7 @@ from catalog.iceberg.creation import NewTable
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
-from catalog.partitioning import PartitionTerm
+from catalog.partitioning import PartitionTerm, PartitionTuple
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.row import RowMapping, table_schema
 from tests.support.archive.puffin_file import vector_entry, write_vectors
@@ -151,7 +151,11 @@ class Lake:
             )
             writer.write(batch)
             return writer.close(
-                origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest
+                origin=origin,
+                path=local.as_uri(),
+                partition=PartitionTuple.of_time(DAY),
+                digest=digest,
+                largest_record=largest,
             )
 
     def path(self, name: str) -> Path:

@@ -34,7 +34,7 @@ from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
-from catalog.partitioning import PartitionTerm
+from catalog.partitioning import PartitionTerm, PartitionTuple
 
 TOPIC = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
 
@@ -65,7 +65,7 @@ def change(*value_fields: NestedField, version: int = 1, dropped: frozenset[int]
 
 
 def file(path: str = "file:///nowhere.parquet", *, rows: int = 5) -> DataFileInfo:
-    return DataFileInfo(path=path, size_bytes=1000, rows=rows, partition_value=20_000)
+    return DataFileInfo(path=path, size_bytes=1000, rows=rows, partition=PartitionTuple.of_time(20_000))
 
 
 def span(

@@ -20,6 +20,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from archiver.wire import DecodedBatches, decode_batches
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionColumn, Partitioning
 from schema_mapping import RawMapping, RowMapping
 from tests.support.kafka.record_batches import Record, build
 
@@ -30,6 +31,9 @@ RAW = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schem
 
 def batch(base: int, *records: Record, leader_epoch: int = 5) -> bytes:
     return build(records, base_offset=base, leader_epoch=leader_epoch, builder="aiokafka")
+
+
+BY_DAY = Partitioning((PartitionColumn("ingest_day", "day", 13),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +86,7 @@ class Bench:
             ),
             on_parse_error=self.on_parse_error,  # type: ignore[arg-type]
             data_location=f"file://{self.folder}/table/data",
-            partition_name="ingest_day",
-            partition_by="day",
+            partitioning=BY_DAY,
             target_file_size=self.target_file_size,
             objects=ObjectStore.of({}, attempts=1),
             format=self.format,
