@@ -147,7 +147,7 @@ def _alter_statements(schema: Schema, current: Partitioning, expected: Partition
     """
     same = 0
     for here, there in zip(current.columns, expected.columns, strict=False):
-        if here.by != there.by:
+        if here != there:
             break
         same += 1
     changes = [f"DROP PARTITION FIELD {_quoted(column.name)}" for column in current.columns[same:]]
@@ -205,8 +205,10 @@ def iceberg_spec(
 def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) -> Record:
     """The manifest's values of a partition.
 
-    Before a commit that widens a source to long, values have 8 bytes already.
+    Before a commit that widens a source to long, values have 8 bytes already. A time needs no source in the schema.
     """
+    if partition.follows_from_bounds:
+        return Record(partition.time_value)
     kinds = (
         cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
     )

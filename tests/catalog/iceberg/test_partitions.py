@@ -119,6 +119,10 @@ def test_a_partitioning_that_is_not_ours_is_named_with_what_to_do(
             [by(EVENT, DayTransform(), "a`b")],
             ["DROP PARTITION FIELD `a``b`", ADD_DAY],
         ),
+        (
+            [lambda update: update.rename_field("ingest_day", "day")],
+            ["DROP PARTITION FIELD `day`", ADD_DAY],
+        ),
         ([lambda update: update.remove_field("ingest_day")], [ADD_DAY]),
         ([lambda update: update.add_identity("kafka.partition")], ["DROP PARTITION FIELD `kafka.partition`"]),
         (
