@@ -92,7 +92,7 @@ def prepare(
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
-    producer = merge_append(transaction, summary)
+    producer = merge_append(transaction, summary, table.lists)
     properties[keys.HEAD] = head_text(table, producer)
     for one in ranges:
         for file in one.files:

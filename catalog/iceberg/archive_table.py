@@ -15,6 +15,7 @@ from catalog.iceberg import properties as keys
 from catalog.iceberg.bloom_filters import BloomFilters, bloom_filters
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
 from catalog.iceberg.partition_spec import own_partitioning
+from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import PartitionOffset, TopicRow
 from catalog.partitioning import Partitioning
 from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
@@ -31,11 +32,15 @@ METADATA_PATH: Final = "write.metadata.path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTable:
-    """A topic's table, with its owner checked. Never refresh `iceberg` in place."""
+    """A topic's table, with its owner checked. Never refresh `iceberg` in place.
+
+    `lists` are manifest lists that were written through its catalog: the next commit doesn't read them.
+    """
 
     topic: TopicRow
     iceberg: Table
     loaded: float = field(default_factory=time.monotonic, compare=False, repr=False)
+    lists: WrittenLists = field(default_factory=WrittenLists, compare=False, repr=False)
 
     @property
     def age(self) -> float:

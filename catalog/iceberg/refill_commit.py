@@ -81,7 +81,7 @@ def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange 
     if refill.offsets:
         properties[keys.OFFSETS] = encode_offsets(refill.offsets)
     summary = {keys.COMMIT_ID: refill.commit_id, keys.REFILLED: _told(refill), **_digest(refill.files)}
-    producer = merge_append(transaction, summary)
+    producer = merge_append(transaction, summary, table.lists)
     if refill.heals:
         properties[keys.HEAD] = head_text(table, producer)
     for file in refill.files:

@@ -92,7 +92,7 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
         properties[keys.FIRST_OFFSETS] = encode_first_offsets({**before, **moved})
     old = data_files(table, set(rewrite.old_paths))
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_told(rewrite)}
-    producer = overwrite(transaction, summary)
+    producer = overwrite(transaction, summary, table.lists)
     if rewrite.removes:
         # The head before has the records that go. Its snapshot would never expire in a topic without new records.
         properties[keys.HEAD] = head_text(table, producer)

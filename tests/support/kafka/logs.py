@@ -42,7 +42,9 @@ class LogInMemory:
     cuts: Sequence[int] = ()
     fails_after: int | None = None
 
-    def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> KafkaReading:
+    def read(
+        self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float, shared: object = None
+    ) -> KafkaReading:
         return KafkaReading(self.batches(planned), planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
 
     @classmethod
