@@ -179,8 +179,8 @@ class PartitionTuple:
         return self.by is None or self._times == [True]
 
     @property
-    def follows_from_bounds(self) -> bool:
-        """Whether the bounds of the ingest timestamp give the partition: not if it is null."""
+    def is_one_time(self) -> bool:
+        """Whether `time_value` says it all."""
         return self.is_time_alone and self.values != (None,)
 
     @property
@@ -193,7 +193,7 @@ class PartitionTuple:
     def to_json(self) -> dict[str, Any]:
         """The keys of a file's description."""
         plain = {"partition_value": self.time_value, "partitioned_by": self.by}
-        if self.values is None or self.follows_from_bounds:
+        if self.values is None or self.is_one_time:
             return plain
         return plain | {"partition_values": values_to_json(self.values)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from archiver.files.partitioned_rows import PartitionedRows
@@ -119,13 +119,13 @@ class SingleFile:
         info = self._writer.close(
             origin=start.origin(end_offset),
             path=self._path,
-            partition=PartitionTuple.of_time(start.time_value, start.target.partitioning.by),
             digest=self._sums.digest.text,
             recognition=self._sums.recognition,
             largest_record=self._sums.digest.largest,
         )
         kept_as = f"{start.target.topic}-{start.partition}-{start.start_offset:020d}{self._local.path.suffix}"
-        yield SpooledFile(info, self._local, kept_as)
+        partition = PartitionTuple.of_time(start.time_value, start.target.partitioning.by)
+        yield SpooledFile(replace(info, partition=partition), self._local, kept_as)
 
     def abort(self) -> None:
         self._writer.abort()

@@ -52,7 +52,7 @@ def footer_of(
         pairs[LARGEST_RECORD] = str(largest_record)
     if recognition is not None:
         pairs[RECOGNITION] = json.dumps(recognition.to_json(), separators=(",", ":"))
-    if place.by is not None and place.values is not None and not place.follows_from_bounds:
+    if place.by is not None and place.values is not None:
         values = json.dumps(values_to_json(place.values), separators=(",", ":"))
         pairs |= {PARTITIONED_BY: place.by, PARTITION_VALUES: values}
     if origin is None:

@@ -177,7 +177,12 @@ def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
 
 
 def data_file(
-    table: ArchiveTable, file: DataFileInfo, *, instead_of: DataFile | None = None, is_sorted: bool = True
+    table: ArchiveTable,
+    file: DataFileInfo,
+    *,
+    instead_of: DataFile | None = None,
+    is_staged: bool = True,
+    is_sorted: bool = True,
 ) -> DataFile:
     """The manifest entry of a file, in its partition or that of the replaced entry.
 
@@ -187,7 +192,7 @@ def data_file(
     if instead_of is not None:
         place, spec_id = instead_of.partition, instead_of.spec_id
     else:
-        spec = spec_of(metadata, file, table.topic.table)
+        spec = spec_of(metadata, file, table.topic.table, is_staged=is_staged)
         place, spec_id = record_of(file.partition, spec, table.schema), spec.spec_id
     entry = DataFile.from_args(
         content=DataFileContent.DATA,

@@ -207,7 +207,7 @@ def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) ->
 
     Before a commit that widens a source to long, values have 8 bytes already. A time needs no source in the schema.
     """
-    if partition.follows_from_bounds:
+    if partition.is_one_time:
         return Record(partition.time_value)
     kinds = (
         cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields

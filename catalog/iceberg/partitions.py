@@ -18,12 +18,13 @@ from catalog.partitioning import PartitionTuple
 from schema_mapping.columns.fixed_ids import INGEST_TIMESTAMP_ID
 
 
-def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str) -> PartitionSpec:
+def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str, *, is_staged: bool = True) -> PartitionSpec:
     """The spec of the file's value.
 
-    Raises PartitioningChanged if none or several different ones fit.
+    Only a staged file's bounds must be of its partition: other engines may have put rows of several partitions into the
+    file that another one replaces. Raises PartitioningChanged if none or several different ones fit.
     """
-    specs = [spec for spec in metadata.partition_specs if _fits(spec, file)]
+    specs = [spec for spec in metadata.partition_specs if _fits(spec, file, is_staged=is_staged)]
     if len({tuple(str(field.transform) for field in spec.fields) for spec in specs}) == 1:
         return next((spec for spec in specs if spec.spec_id == metadata.default_spec_id), specs[0])
     raise PartitioningChanged(
@@ -46,11 +47,11 @@ def placed(metadata: TableMetadata, file: DataFileInfo) -> PartitionTuple | None
     return None
 
 
-def _fits(spec: PartitionSpec, file: DataFileInfo) -> bool:
+def _fits(spec: PartitionSpec, file: DataFileInfo, *, is_staged: bool) -> bool:
     partitioning, partition = partitioning_of(spec), file.partition
     if partition.values is None or partition.by not in (None, partitioning.by):
         return False
-    if not partitioning.is_time_alone:
+    if not partitioning.is_time_alone or (partition.by is not None and not is_staged):
         return partition.by is not None
     values = _values(spec, file)
     return not values or values == {partition.time_value}

@@ -85,7 +85,7 @@ def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange 
     if refill.heals:
         properties[keys.HEAD] = head_text(table, producer)
     for file in refill.files:
-        producer.append_data_file(data_file(table, file, is_sorted=file.is_sorted))
+        producer.append_data_file(data_file(table, file, is_staged=False, is_sorted=file.is_sorted))
     return attempt_of(table, transaction, producer, properties)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ from archiver.upkeep.compact.source_rows import SourceRows
 from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import new_id
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 
 
@@ -151,8 +151,9 @@ class FilesByPartition:
             (self._making.partition, start_offset),
             origin=origin,
             digest=part.sums.digest,
-            partition=partition,
+            partition=UNPLACED if partition.is_time_alone else partition,
         )
+        file.info = replace(file.info, partition=partition)
         self._file = None
         return file
 

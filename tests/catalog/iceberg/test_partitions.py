@@ -23,7 +23,7 @@ from catalog.iceberg.repartition import repartition_updates
 from catalog.iceberg.rewrite_commit import Rewritten, commit_rewrite
 from catalog.model import DataFileInfo, TranslatedRange, new_id
 from catalog.partitioning import PartitionTerm, PartitionTuple
-from catalog.ranges.rewrite import Rewrite, RewriteGroup
+from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.catalog.memory import MemoryCatalog, file, span
 
 DAY = 20_000
@@ -283,6 +283,25 @@ def test_a_partitioning_that_the_table_forgot_is_refused(lake: MemoryCatalog) ->
     lake.metadata = lake.metadata.model_copy(update={"partition_specs": kept})
     with pytest.raises(PartitioningChanged, match="stays staged"):
         prepare(lake.load(), [staged(0, 5, partition=BY_DAY)], change=None, commit_id=new_id())
+
+
+@pytest.mark.parametrize("partition", [BY_DAY, PartitionTuple.of_time(DAY + 1, "day(13)")])
+def test_a_removal_keeps_rows_in_the_partition_that_other_engines_chose(
+    lake: MemoryCatalog, partition: PartitionTuple
+) -> None:
+    append(lake, staged(0, 5, partition=BY_DAY))
+    append(lake, staged(5, 10, hours=(27, 44), partition=PartitionTuple.of_time(DAY + 1, "day(13)")))
+    (mixed,) = staged(0, 4, hours=(3, 40), partition=partition).files
+    new = NewFile(file=mixed, spans=(RecordSpan(partition=0, start_offset=0, end_offset=10),))
+    group = RewriteGroup(paths=tuple(lake.paths()), files=(new,))
+    rewrite = Rewrite(commit_id=new_id(), reason="erase", schema_version=1, groups=(group,))
+    done = commit_rewrite(
+        load=lake.load, send=lake.send, rewrite=rewrite, change=None, changed=lambda _: (), backoff=AT_ONCE
+    )
+    assert isinstance(done, Rewritten)
+    assert partitions(lake) == [("1000: ingest_day: day(13)", partition.time_value)]
+    with pytest.raises(PartitioningChanged, match="stays staged"):
+        prepare(lake.load(), [staged(10, 15, hours=(3, 40), partition=partition)], change=None, commit_id=new_id())
 
 
 def test_a_rewritten_file_stays_in_its_partition(lake: MemoryCatalog) -> None:
