@@ -171,8 +171,8 @@ class PartitionTuple:
 
     @property
     def _times(self) -> list[bool]:
-        found = _FIELD.findall(self.by or "")
-        return [int(source) in INGEST_IDS and is_time(transform) for transform, source in found]
+        fields = _FIELD.findall(self.by or "")
+        return [int(source) in INGEST_IDS and is_time(transform) for transform, source in fields]
 
     @property
     def is_time_alone(self) -> bool:

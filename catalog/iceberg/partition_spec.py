@@ -132,7 +132,7 @@ def _expected(metadata: TableMetadata, current: Partitioning) -> Partitioning | 
         spec = spec_by(metadata, ours)
         return None if spec is None else partitioning_of(spec)
     newest = sorted(metadata.partition_specs, key=lambda spec: spec.spec_id, reverse=True)
-    earlier = (found.columns[0] for found in map(partitioning_of, newest) if found.is_time_alone)
+    earlier = (before.columns[0] for before in map(partitioning_of, newest) if before.is_time_alone)
     first = PartitionColumn("ingest_day", "day", max(INGEST_IDS & metadata.schema().field_ids, default=max(INGEST_IDS)))
     columns = (*current.columns, *earlier, first)
     return Partitioning(

@@ -101,9 +101,9 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
         for each in there:
             producer.delete_data_file(each)
         for one in group.files:
-            place = _place(one.file, there)
+            entry = _place(one.file, there)
             producer.append_data_file(
-                data_file(table, one.file, instead_of=place, is_staged=False, is_sorted=one.is_sorted)
+                data_file(table, one.file, instead_of=entry, is_staged=False, is_sorted=one.is_sorted)
             )
     return attempt_of(table, transaction, producer, properties)
 

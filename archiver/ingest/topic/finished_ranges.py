@@ -93,7 +93,7 @@ class FinishedRanges:
 
 
 @dataclass(slots=True)
-class PartitionProgress:
+class PartitionRun:
     """A partition's progress in one run. `finished` is None if nothing was planned.
 
     `until` is the log's end first seen, -1 if none was; `rejected` are starts of ranges that the fence refused.

@@ -24,7 +24,7 @@ from archiver.ingest.plan.waiting import WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
 from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, AcceptedLosses
-from archiver.ingest.topic.finished_ranges import FinishedRanges, PartitionProgress
+from archiver.ingest.topic.finished_ranges import FinishedRanges, PartitionRun
 from archiver.ingest.topic.kept_rows import KeptRows
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import Prefetched
@@ -51,8 +51,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class RunServers(Protocol):
-    """The servers that a run uses."""
-
     brokers: BrokerClient
     registry: Registry
     catalog: TableCatalog
@@ -89,7 +87,7 @@ class TopicRun:
             self.name, opened.topic.topic_id, self._brokers, accepts=terms.accepts.unreadable
         )
         self._table = opened.table
-        self._partitions = defaultdict[int, PartitionProgress](PartitionProgress)
+        self._partitions = defaultdict[int, PartitionRun](PartitionRun)
         self._fence: Mapping[int, PartitionOffset] = {}
         self._is_waiting = self._is_as_opened = False
         self._has_uncommitted = False

@@ -286,9 +286,7 @@ def test_a_partitioning_that_the_table_forgot_is_refused(lake: MemoryCatalog) ->
 
 
 @pytest.mark.parametrize("partition", [BY_DAY, PartitionTuple.of_time(DAY + 1, "day(13)")])
-def test_a_removal_keeps_rows_in_the_partition_that_other_engines_chose(
-    lake: MemoryCatalog, partition: PartitionTuple
-) -> None:
+def test_removal_keeps_misplaced_rows_in_place(lake: MemoryCatalog, partition: PartitionTuple) -> None:
     append(lake, staged(0, 5, partition=BY_DAY))
     append(lake, staged(5, 10, hours=(27, 44), partition=PartitionTuple.of_time(DAY + 1, "day(13)")))
     (mixed,) = staged(0, 4, hours=(3, 40), partition=partition).files
