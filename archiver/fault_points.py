@@ -21,7 +21,7 @@ from archiver.errors import ConfigError, InjectedFault
 VARIABLE: Final = "ARCHIVER_FAULT"
 _FAULT = re.compile(r"(?P<point>\w+):(?P<action>kill|raise|pause|stop)(@(?P<passage>\d+))?")
 _PAUSE_SECONDS: Final = 3600
-_passages: Counter[str] = Counter()
+_passages: Counter[str] = Counter()  # of the process, as the variable is
 _counting = threading.Lock()
 
 

@@ -52,7 +52,7 @@ def tasks(folder: Path, records: int) -> dict[str, TranslateTask]:
         0, len(log) * BATCH
     )
     by = partitioning_for(terms_of(TERMS), assignment.iceberg_schema, "nested")
-    columns = replace(day, target=replace(day.target, columns=by, partitioned_by=by.by))
+    columns = replace(day, target=replace(day.target, partitioning=by))
     return {
         "day": day,
         "three columns": columns,

@@ -56,7 +56,7 @@ def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_ro
     made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))
     for each in batches:
         made.write(each)
-    made.close(origin=None, path=path.name, partition_value=0)
+    made.close(origin=None, path=path.name)
     return time.process_time() - started
 
 

@@ -107,7 +107,7 @@ def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int, *,
     for each in rows:
         writer.write(each)
     origin = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=0, start_offset=0, end_offset=1 << 40)
-    writer.close(origin=origin, path=path.name, partition_value=0)
+    writer.close(origin=origin, path=path.name)
     return time.process_time() - started
 
 

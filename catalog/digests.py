@@ -27,5 +27,4 @@ def add_digests(digests: Iterable[str | None]) -> str | None:
 
 
 def subtract_digest(total: str, part: str) -> str:
-    """The digest of `total` without `part`."""
     return digest_text(int(total, 16) - int(part, 16))

@@ -224,7 +224,7 @@ def _slim(file: DataFileInfo) -> DataFileInfo:
         lower_bounds={},
         upper_bounds={},
         split_offsets=(),
-        partition_values=None,
+        partition=file.partition if file.partition.is_time_alone else replace(file.partition, values=None),
     )
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from ulid import ULID
 
 from catalog.digests import add_digests
-from catalog.partitioning import PartitionTuple, values_from_json, values_to_json
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 from catalog.value_terms import ValueTerms
 
@@ -103,17 +103,15 @@ FIRST_FORMAT: Final = "parquet"
 class DataFileInfo:
     """A data file as Iceberg's manifests describe it. Maps are by field id.
 
-    `partition_value` counts hours, days or months since 1970, for `partitioned_by`, such as `day(13)` (None for old
-    files). With column partitions that lists all, and `partition_values` has each. `raw_values` are kept whole in
-    `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms. `digest` (docs/digest.md) is None for
-    older files, `recognition` if not counted. `is_sorted` if rows are by (partition, offset). `values` has some
-    columns' values. The last three aren't in the JSON.
+    `raw_values` are kept whole in `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms.
+    `digest` (docs/digest.md) is None for older files, `recognition` if not counted. `is_sorted` if rows are by
+    (partition, offset). `values` has some columns' values. The last three aren't in the JSON.
     """
 
     path: str
     size_bytes: int
     rows: int
-    partition_value: int
+    partition: PartitionTuple = UNPLACED
     raw_values: int = 0
     column_sizes: Mapping[int, int] = field(default_factory=dict)
     value_counts: Mapping[int, int] = field(default_factory=dict)
@@ -125,19 +123,10 @@ class DataFileInfo:
     min_timestamp: int | None = None
     max_timestamp: int | None = None
     digest: str | None = None
-    partitioned_by: str | None = None
-    partition_values: tuple[bytes | None, ...] | None = None
     format: str = FIRST_FORMAT
     recognition: Recognition | None = None
     is_sorted: bool = field(default=False, compare=False)
     values: ValueTerms | None = field(default=None, compare=False)
-
-    @property
-    def partition(self) -> PartitionTuple | None:
-        """The file's partition by columns, None if by time alone."""
-        if self.partition_values is None or self.partitioned_by is None:
-            return None
-        return PartitionTuple(self.partitioned_by, self.partition_values)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values: field ids as strings, bounds as base64, without the first format."""
@@ -145,7 +134,7 @@ class DataFileInfo:
             "path": self.path,
             "size_bytes": self.size_bytes,
             "rows": self.rows,
-            "partition_value": self.partition_value,
+            **self.partition.to_json(),
             "raw_values": self.raw_values,
             **{name: {str(key): count for key, count in getattr(self, name).items()} for name in _COUNTS},
             **{name: {str(key): _text(bound) for key, bound in getattr(self, name).items()} for name in _BOUNDS},
@@ -153,8 +142,6 @@ class DataFileInfo:
             "min_timestamp": self.min_timestamp,
             "max_timestamp": self.max_timestamp,
             "digest": self.digest,
-            "partitioned_by": self.partitioned_by,
-            **({} if self.partition_values is None else {"partition_values": values_to_json(self.partition_values)}),
             **({} if self.format == FIRST_FORMAT else {"format": self.format}),
         }
 
@@ -163,18 +150,14 @@ class DataFileInfo:
         """Read what `to_json` wrote."""
         counts = {name: {int(key): count for key, count in value[name].items()} for name in _COUNTS}
         bounds = {name: {int(key): a2b_base64(text) for key, text in value[name].items()} for name in _BOUNDS}
-        places = value.get("partition_values")
+        plain = {name: item for name, item in value.items() if name not in _PARTITION}
         return cls(
-            **{
-                **value,
-                **counts,
-                **bounds,
-                "split_offsets": tuple(value["split_offsets"]),
-                "partition_values": None if places is None else values_from_json(places),
-            }
+            **{**plain, **counts, **bounds, "split_offsets": tuple(value["split_offsets"])},
+            partition=PartitionTuple.from_json(value),
         )
 
 
+_PARTITION = frozenset(("partition_value", "partitioned_by", "partition_values"))
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _BOUNDS = ("lower_bounds", "upper_bounds")
 

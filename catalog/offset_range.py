@@ -37,12 +37,10 @@ class OffsetRange:
 
     @classmethod
     def half_open(cls, partition: int, start: int, end: int) -> Self:
-        """The offsets of [start, end)."""
         return cls(partition, start, end - 1)
 
     @classmethod
     def of_range(cls, each: HalfOpen) -> Self:
-        """The offsets of a range."""
         return cls(each.partition, each.start_offset, each.end_offset - 1)
 
     @property

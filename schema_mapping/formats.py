@@ -24,6 +24,7 @@ MODULES: Final = tuple(sorted({module for module, _ in _OURS.values()}))
 """The modules of the formats, for processes that import ahead what decodes."""
 
 _REGISTERED: Final[dict[str, ValueFormat]] = {}
+"""Of the process: unpickling a mapping has no caller that could pass formats."""
 
 
 def register(format_: ValueFormat) -> None:

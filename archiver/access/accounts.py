@@ -30,8 +30,6 @@ _ANSWERS_WITHIN = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ListedUser:
-    """A user in lists."""
-
     name: str
     mechanisms: tuple[str, ...]
     iterations: int

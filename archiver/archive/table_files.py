@@ -22,6 +22,7 @@ from archiver.archive.delete_index import DeleteIndex, without_metrics
 from archiver.archive.manifests import live_entries, manifests_of
 from archiver.archive.plan_cache import PlanCache
 from archiver.errors import StorageError
+from catalog.partitioning import UNPLACED, PartitionTuple
 
 READERS = 8
 
@@ -55,15 +56,10 @@ class TableFile:
     equality_deletes: tuple[DataFile, ...] = ()
 
     @property
-    def ordinal(self) -> int:
-        """Hours, days or months since 1970 in a table partitioned by time alone; else 0.
-
-        Raises StorageError for other values.
-        """
-        if not self.partition_values:
-            raise StorageError("the file has no time partition: rewrite it with an engine first", file=self.path)
-        value = self.partition_values[0]
-        return value if isinstance(value, int) and len(self.partition_values) == 1 else 0
+    def time_partition(self) -> PartitionTuple:
+        """Its partition in a table by time alone; else `UNPLACED`."""
+        value = self.partition_values[0] if len(self.partition_values) == 1 else None
+        return PartitionTuple.of_time(value) if isinstance(value, int) else UNPLACED
 
     @property
     def has_deletes(self) -> bool:

@@ -16,13 +16,6 @@ from archiver.fault_points import AuditPoint, pass_point
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.iceberg.deletion_gate import OwnFolder
 
-LEAST_PACKED: Final = 256
-"""The fewest single entries that are packed: a smaller pack would soon be packed again."""
-MOST_PACKED: Final = 2_048
-LEAST_PACKS: Final = 16
-"""The fewest small packs that are packed together."""
-MOST_TOGETHER: Final = 16_384
-"""The most entries of a pack of packs."""
 PACK_SECONDS: Final = 3_600.0
 """Younger packs stay: a reader may have listed the folder before they were written, and need what they replaced."""
 READERS: Final = 16
@@ -69,11 +62,22 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PackLimits:
+    """Runs of `least` to `most` single entries are packed, and `least_packs` small packs to `most_together` entries."""
+
+    least: int = 256
+    most: int = 2_048
+    least_packs: int = 16
+    most_together: int = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrailFolder:
     """The folder at `path` in a store. Methods raise subclasses of StorageError."""
 
     path: str
     objects: ObjectStore
+    limits: PackLimits = PackLimits()
     logged: set[str] = field(default_factory=set, compare=False)
     """Folders of which it was logged that their store refuses removals."""
 
@@ -143,15 +147,15 @@ class TrailFolder:
 
         Writers may still rewrite later entries.
         """
-        listed = self.listed().entries
+        listed, limits = self.listed().entries, self.limits
         before_ms = (time.time() - PACK_SECONDS) * 1_000
         packed = {item.path for pack in listed for item in self._remove_packed(pack, listed)}
         left = [item for item in listed if item.path not in packed]
         alone = [item for item in left if item.is_alone and item.last <= through]
         small = [item for item in left if item.modified_ms is not None and item.modified_ms < before_ms]
-        small = [item for item in small if not item.is_alone and item.entries * 2 <= MOST_TOGETHER]
-        runs = [run for run in _runs(alone, most=MOST_PACKED) if len(run) >= LEAST_PACKED]
-        runs += [run for run in _runs(small, most=MOST_TOGETHER) if len(run) >= LEAST_PACKS]
+        small = [item for item in small if not item.is_alone and item.entries * 2 <= limits.most_together]
+        runs = [run for run in _runs(alone, most=limits.most) if len(run) >= limits.least]
+        runs += [run for run in _runs(small, most=limits.most_together) if len(run) >= limits.least_packs]
         for run in runs:
             self._pack(run)
         return sum(map(len, runs))

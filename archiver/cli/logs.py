@@ -17,6 +17,7 @@ OURS: Final = ("archiver", "catalog", "schema_mapping")
 """The packages whose warnings are written for operators."""
 
 _VERBOSE: ContextVar[bool] = ContextVar("verbose", default=False)
+"""Of the command that runs: its eager option is read before the command has arguments that it could pass on."""
 
 
 def set_verbose(wanted: bool) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.archive.table_files import TableFile
+from archiver.errors import StorageError
 from archiver.storage.file_names import DataFileName
 from archiver.storage.journal import TableJournal
 from archiver.storage.objects import ObjectStore
@@ -102,14 +103,15 @@ def range_id(path: str) -> str:
 
 
 def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
+    """Raises StorageError for a file without partition."""
+    if footer.place is None and not file.partition_values:
+        raise StorageError("the file has no time partition: rewrite it with an engine first", file=file.path)
     return DataFileInfo(
         path=file.path,
         size_bytes=file.size_bytes,
         rows=file.rows,
-        partition_value=file.ordinal if footer.place is None else 0,
+        partition=footer.place or file.time_partition,
         digest=footer.digest,
-        partitioned_by=footer.place.by if footer.place else None,
-        partition_values=footer.place.values if footer.place else None,
         format=file.format,
         recognition=footer.recognition,
     )
@@ -117,9 +119,9 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
 
 def place_in_table(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
     """The file with its partition, by footer or bounds. None if the table has no such partition."""
-    if footer.place is not None:
-        if spec_by(table.iceberg.metadata, footer.place.by) is None:
-            return None
-        return replace(info, partitioned_by=footer.place.by, partition_values=footer.place.values)
-    partitioned = placed(table.iceberg.metadata, info)
-    return None if partitioned is None else replace(info, partitioned_by=partitioned[0], partition_value=partitioned[1])
+    metadata, partition = table.iceberg.metadata, footer.place
+    if partition is None:
+        partition = placed(metadata, info)
+    elif partition.by is None or spec_by(metadata, partition.by) is None:
+        return None
+    return None if partition is None else replace(info, partition=partition)

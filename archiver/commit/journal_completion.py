@@ -114,7 +114,7 @@ def _described(
     for path, footer in read_footers(by_format, objects).items():
         if footer.origin is None:
             return None
-        info = by_format[path].describe(objects, path, partition_value=0, table_properties=table.properties)
+        info = by_format[path].describe(objects, path, table_properties=table.properties)
         partitioned = place_in_table(info, footer, table)
         if partitioned is None or partitioned.rows != entries[path].record_count:
             return None

@@ -32,13 +32,14 @@ def run_grouped(
     groups: Sequence[Sequence[int]],
     *,
     is_stopped: Callable[[], bool],
-    around: Callable[[Sequence[Task]], AbstractContextManager[object]] = nullcontext,
+    together: Callable[[Sequence[Task]], AbstractContextManager[Callable[[Task], Result]]] | None = None,
     seconds: float = GROUP_SECONDS,
 ) -> Generator[TaskOutcome[Result]]:
     """Run `run` on each task, and yield outcomes as groups end. `groups` has each index of `tasks` once.
 
-    `around` is a context for a group's tasks, in their thread. The engine can be interrupted from this call on. Once
-    `is_stopped`, no task begins. Closing the generator interrupts running tasks.
+    `together` opens what a group's tasks share, in their thread, and gives the function that runs each instead of
+    `run`. The engine can be interrupted from this call on. Once `is_stopped`, no task begins. Closing the generator
+    interrupts running tasks.
     """
 
     def alone(indices: Sequence[int]) -> Generator[TaskOutcome[Result]]:
@@ -48,7 +49,7 @@ def run_grouped(
     if all(len(group) == 1 for group in groups):
         return alone([index for (index,) in groups])
     bundles = [tuple(tasks[index] for index in group) for group in groups]
-    outcomes = engine.run_tasks(bundles, partial(_run_each, run, around, seconds))
+    outcomes = engine.run_tasks(bundles, partial(_run_each, run, together, seconds))
 
     def unbundled() -> Generator[TaskOutcome[Result]]:
         left: list[int] = []
@@ -89,16 +90,16 @@ def _parts(tasks: Sequence[Task], group: Sequence[int]) -> Iterator[tuple[int, .
 
 def _run_each(
     run: Callable[[Task], Result],
-    around: Callable[[Sequence[Task]], AbstractContextManager[object]],
+    together: Callable[[Sequence[Task]], AbstractContextManager[Callable[[Task], Result]]] | None,
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
     """Run a group in order; return pickled outcomes, None for tasks that didn't begin within `seconds`."""
     until = time.monotonic() + seconds
     first, *others = bundle
-    with around(bundle):
-        done = [run_captured(run, first)]
-        return *done, *(run_captured(run, task) if time.monotonic() < until else None for task in others)
+    with nullcontext(run) if together is None else together(bundle) as run_member:
+        done = [run_captured(run_member, first)]
+        return *done, *(run_captured(run_member, task) if time.monotonic() < until else None for task in others)
 
 
 def _renumbered(outcomes: Iterator[TaskOutcome[Result]], order: Sequence[int]) -> Generator[TaskOutcome[Result]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from archiver.files.partitioned_rows import PartitionedRows
-from archiver.files.rotation import PartitionBy, partition_folder
+from archiver.files.rotation import partition_folder
 from archiver.files.row_partitions import RowPartitions
 from archiver.files.row_sums import Summed, Sums
 from archiver.files.translate import TranslatedRows
@@ -26,10 +26,7 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
-    """How a topic's records become rows and files. Picklable.
-
-    `partition_by` is None without a time; `columns` is set for further partition columns. `waiting` awaits approval.
-    """
+    """How a topic's records become rows and files. Picklable. `waiting` awaits approval."""
 
     topic: str
     topic_id: str
@@ -39,23 +36,14 @@ class FileTarget:
     on_parse_error: Literal["pass_through", "halt"]
     on_unrecognized: Literal["warn", "halt", "ignore"] = "warn"
     data_location: str
-    partition_name: str
-    partition_by: PartitionBy | None
+    partitioning: Partitioning
     target_file_size: int
     objects: ObjectStore
     format: SegmentFormat
     key_envelope: EnvelopeReader | None = None
     value_envelope: EnvelopeReader | None = None
-    partitioned_by: str | None = None
-    columns: Partitioning | None = None
     waiting: WaitingMapping | None = None
     pending_bytes: int = 128 << 20
-
-    def folder(self, partition_value: int) -> str:
-        """Paths have no column values, which catalogs and logs would show."""
-        if self.partition_by is None:
-            return self.data_location
-        return f"{self.data_location}/{partition_folder(self.partition_name, partition_value, self.partition_by)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +78,8 @@ class RangeStart:
             start_offset=self.start_offset,
         )
         local = self.spool.create(f"{file_id}.{target.format.extension}")
-        return local, target.format.start(local, target.layout), f"{target.folder(self.time_value)}/{name}"
+        folder = partition_folder(target.data_location, target.partitioning, self.time_value)
+        return local, target.format.start(local, target.layout), f"{folder}/{name}"
 
 
 class RangeFiles(Protocol):
@@ -130,13 +119,13 @@ class SingleFile:
         info = self._writer.close(
             origin=start.origin(end_offset),
             path=self._path,
-            partition_value=start.time_value,
             digest=self._sums.digest.text,
             recognition=self._sums.recognition,
             largest_record=self._sums.digest.largest,
         )
         kept_as = f"{start.target.topic}-{start.partition}-{start.start_offset:020d}{self._local.path.suffix}"
-        yield SpooledFile(replace(info, partitioned_by=start.target.partitioned_by), self._local, kept_as)
+        partition = PartitionTuple.of_time(start.time_value, start.target.partitioning.by)
+        yield SpooledFile(replace(info, partition=partition), self._local, kept_as)
 
     def abort(self) -> None:
         self._writer.abort()
@@ -165,7 +154,6 @@ class PartitionedFiles:
             info = self._writer.close(
                 origin=start.origin(end_offset, files=count, range_id=self.id if count > 1 else ""),
                 path=path,
-                partition_value=start.time_value,
                 digest=part.sums.digest.text,
                 recognition=part.sums.recognition,
                 largest_record=part.sums.digest.largest,

@@ -44,8 +44,9 @@ class RangeWriter:
         self._summed = summed_by(self._translator.recognizer)
         self._room = spool_bytes // 2
         self._target_bytes = min(target.target_file_size, self._room)
-        self._rotation = Rotation(partition_by=target.partition_by)
-        self._partitions = RowPartitions(target.columns, target.row.arrow_schema) if target.columns else None
+        by = target.partitioning
+        self._rotation = Rotation(partition_by=by.time.transform if by.time else None)
+        self._partitions = None if by.is_time_alone else RowPartitions(by, target.row.arrow_schema)
         self._open: RangeFiles | None = None
         self._holds_rows = False
         self._start: int | None = None

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from archiver.files.records import Int64Array
-
-PartitionBy: TypeAlias = Literal["hour", "day", "month", "year"]
-
-_UNITS: Final = {"hour": "h", "day": "D", "month": "M", "year": "Y"}
-
+from catalog.partitioning import TRANSFORMS, Partitioning
 
 TOLERANCE_MS: Final = 600_000
 """How far times may fall within a range."""
@@ -45,7 +41,7 @@ class BatchRun:
 class Rotation:
     __slots__ = ("_credit", "_latest", "_open", "_unit")
 
-    def __init__(self, *, partition_by: PartitionBy | None) -> None:
+    def __init__(self, *, partition_by: str | None) -> None:
         self._unit = partition_by
         self._open: int | None = None
         self._latest = 0
@@ -88,12 +84,18 @@ class Rotation:
         self._open = None
 
 
-def partition_values(times: Int64Array, partition_by: PartitionBy) -> Int64Array:
+def partition_values(times: Int64Array, partition_by: str) -> Int64Array:
     """Return hours, days, months or years since 1970, as Iceberg's transforms."""
-    return times.astype("datetime64[ms]").astype(f"datetime64[{_UNITS[partition_by]}]").astype(np.int64)
+    return times.astype("datetime64[ms]").astype(f"datetime64[{TRANSFORMS[partition_by].unit}]").astype(np.int64)
 
 
-def partition_folder(partition_name: str, partition_value: int, partition_by: PartitionBy) -> str:
-    """Return Iceberg's folder name: `ingest_day=2026-01-02`, with hours `2026-01-02-15`."""
-    text = str(np.array(partition_value, f"datetime64[{_UNITS[partition_by]}]"))
-    return f"{partition_name}={text.replace('T', '-')}"
+def partition_folder(location: str, partitioning: Partitioning, time_value: int | None) -> str:
+    """Return Iceberg's folder of a time: `…/ingest_day=2026-01-02`, with hours `2026-01-02-15`.
+
+    Paths have no values of columns, which catalogs and logs would show.
+    """
+    time = partitioning.time
+    if time is None or time_value is None:
+        return location
+    text = str(np.array(time_value, f"datetime64[{TRANSFORMS[time.transform].unit}]"))
+    return f"{location}/{time.name}={text.replace('T', '-')}"

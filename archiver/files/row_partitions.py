@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyiceberg.conversions import to_bytes
 from pyiceberg.types import BinaryType, BooleanType, DecimalType, IntegerType, LongType, PrimitiveType, StringType
 
-from catalog.partitioning import Partitioning
+from catalog.partitioning import Partitioning, function_of
 from schema_mapping.columns.arrow import field_id_of
 
 Codes: TypeAlias = npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ def transformed(transform: str, values: pa.Array) -> pa.Array:
         return values
     from pyiceberg_core import transform as iceberg  # tables that are partitioned by time alone do without
 
-    function, _, width = transform.rstrip("]").partition("[")
+    function, width = function_of(transform)
     compute: Any = getattr(iceberg, function)
     return compute(values, int(width)) if width else compute(values)
 

@@ -31,7 +31,10 @@ class JobServers:
         self.registry = registry
         self.catalog = catalog
         self.catalogs = closing.enter_context(
-            CatalogPool(lambda: TableCatalog(config.catalog, may_be_away=True), most=config.archive.catalog_connections)
+            CatalogPool(
+                lambda: TableCatalog(config.catalog, may_be_away=True, memory=catalog.memory),
+                most=config.archive.catalog_connections,
+            )
         )
         self.engines = closing.enter_context(EngineChoice(config.spark, preloaded=MODULES))
         self.cluster_id = brokers.cluster_id()

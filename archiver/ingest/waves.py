@@ -107,7 +107,7 @@ class Waves:
         engine: Engine,
     ) -> None:
         left = Counter(run for run, _ in owners)
-        outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, around=together)
+        outcomes = run_grouped(engine, tasks, translate_range, groups, is_stopped=self._stop.is_set, together=together)
         # `interrupt_on` only now: `run_grouped` clears earlier interrupts
         with Commits(self._steps.in_thread) as commits, interrupt_on(self._stop, engine), closing(outcomes):
             for outcome in outcomes:

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Self, TypeAlias
 
 from kafka.errors import KafkaError
 
@@ -19,64 +17,48 @@ from archiver.kafka.broker import BrokerClient
 _Options: TypeAlias = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    topics: Mapping[_Options, set[str]]
-    idle: dict[_Options, BrokerClient] = field(default_factory=dict)
+class SharedClients:
+    """Keeps idle clients for the next user until its block ends, for `topics` that will be read. For one thread."""
 
+    def __init__(self, topics: Iterable[tuple[Mapping[str, str], str]]) -> None:
+        self._topics = defaultdict[_Options, set[str]](set)
+        for options, topic in topics:
+            self._topics[_key(options)].add(topic)
+        self._idle: dict[_Options, BrokerClient] = {}
 
-_BLOCK: Final = ContextVar[_Block | None]("the block of sharing_clients", default=None)
+    def __enter__(self) -> Self:
+        return self
 
-
-@contextmanager
-def sharing_clients(topics: Iterable[tuple[Mapping[str, str], str]]) -> Iterator[None]:
-    """Keep idle clients for the next user until the block ends.
-
-    All are closed, even if closing one raises. `topics` will be read. Clients belong to one thread.
-    """
-    named = defaultdict[_Options, set[str]](set)
-    for options, topic in topics:
-        named[_key(options)].add(topic)
-    block = _Block(named)
-    before = _BLOCK.set(block)
-    try:
-        yield
-    finally:
-        _BLOCK.reset(before)
+    def __exit__(self, *_: object) -> None:
+        """Close all clients, even if closing one raises."""
         with ExitStack() as ending:
-            for client in block.idle.values():
+            for client in self._idle.values():
                 ending.callback(client.close)
 
+    @contextmanager
+    def client(self, options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]:
+        """Borrow a client. It is closed after an exception, as requests may still be under way.
 
-@contextmanager
-def client_for(options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]:
-    """Borrow a client. It is closed after an exception, as requests may still be under way.
-
-    It may be an earlier user's; its description of the topic is outdated then.
-    """
-    block = _BLOCK.get()
-    if block is None:
-        with BrokerClient(options) as own:
-            yield own
-        return
-    key = _key(options)
-    client = block.idle.pop(key, None)
-    try:
-        if client is None:
-            client = BrokerClient(options)
-            with suppress(KafkaError):  # then the reader of each topic requests its description
-                client.leaders.refresh(sorted(block.topics.get(key, set()) | {topic}))
-        else:
-            client.leaders.outdate(topic)
-        yield client
-    except BaseException:
-        if client is not None:
+        It may be an earlier user's; its description of the topic is outdated then.
+        """
+        key = _key(options)
+        client = self._idle.pop(key, None)
+        try:
+            if client is None:
+                client = BrokerClient(options)
+                with suppress(KafkaError):  # then the reader of each topic requests its description
+                    client.leaders.refresh(sorted(self._topics.get(key, set()) | {topic}))
+            else:
+                client.leaders.outdate(topic)
+            yield client
+        except BaseException:
+            if client is not None:
+                client.close()
+            raise
+        if key in self._idle:
             client.close()
-        raise
-    if key in block.idle:
-        client.close()
-    else:
-        block.idle[key] = client
+        else:
+            self._idle[key] = client
 
 
 def _key(options: Mapping[str, str]) -> _Options:

@@ -19,7 +19,7 @@ from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, new_id
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 
 Refuses: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch, KnownMappings], bool]
@@ -84,11 +84,10 @@ class RewrittenFile:
         folder: str,
         start: SegmentOrigin | tuple[int, int] | None,
         *,
-        partition_value: int,
         origin: SegmentOrigin | None = None,
         digest: RecordDigest | None = None,
         recognition: Recognition | None = None,
-        partition: PartitionTuple | None = None,
+        partition: PartitionTuple = UNPLACED,
     ) -> DataFileInfo:
         """Finish the file.
 
@@ -106,7 +105,6 @@ class RewrittenFile:
         self.info = self._writer.close(
             origin=origin,
             path=f"{folder}/{name}",
-            partition_value=partition_value,
             digest=written.text,
             recognition=recognition,
             partition=partition,

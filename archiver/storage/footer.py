@@ -10,7 +10,7 @@ from archiver.errors import BadSegment
 from archiver.storage.segment import SegmentLayout, SegmentMetadata, SegmentOrigin
 from catalog.digests import DIGEST_ALGORITHM
 from catalog.model import FORMAT_VERSION
-from catalog.partitioning import PartitionTuple, values_from_json, values_to_json
+from catalog.partitioning import UNPLACED, PartitionTuple, values_from_json, values_to_json
 from catalog.recognition import Recognition
 
 FORMAT: Final = "archiver.format-version"
@@ -38,7 +38,7 @@ def footer_of(
     origin: SegmentOrigin | None,
     digest: str | None,
     recognition: Recognition | None = None,
-    place: PartitionTuple | None = None,
+    place: PartitionTuple = UNPLACED,
     *,
     largest_record: int | None = None,
 ) -> dict[str, str]:
@@ -52,7 +52,7 @@ def footer_of(
         pairs[LARGEST_RECORD] = str(largest_record)
     if recognition is not None:
         pairs[RECOGNITION] = json.dumps(recognition.to_json(), separators=(",", ":"))
-    if place is not None:
+    if place.by is not None and place.values is not None:
         values = json.dumps(values_to_json(place.values), separators=(",", ":"))
         pairs |= {PARTITIONED_BY: place.by, PARTITION_VALUES: values}
     if origin is None:

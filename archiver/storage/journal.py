@@ -17,7 +17,7 @@ from archiver.config import AuditSection, Config
 from archiver.errors import ConfigError, StorageDenied
 from archiver.storage.journal_commits import READERS, JournalCommits, agreeing, readable
 from archiver.storage.journal_memory import JournalMemory
-from archiver.storage.journal_sums import LEAST_SUMMED, SETTLED_SECONDS, JournalSummer, JournalSums
+from archiver.storage.journal_sums import SETTLED_SECONDS, JournalSummer, JournalSums, SumLimits
 from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.archive_table import ArchiveTable
@@ -264,7 +264,7 @@ class TableJournal:
     def sum_up(
         self,
         *,
-        least: int = LEAST_SUMMED,
+        limits: SumLimits | None = None,
         settled_seconds: float = SETTLED_SECONDS,
         dry_run: bool = False,
         is_over: Callable[[], bool] = lambda: False,
@@ -275,7 +275,7 @@ class TableJournal:
         summer = JournalSummer(
             commits=self.commits,
             memory=self.memory,
-            least=least,
+            limits=limits or SumLimits(),
             settled_seconds=settled_seconds,
             dry_run=dry_run,
             is_over=is_over,

@@ -32,16 +32,8 @@ from catalog.iceberg.deletion_gate import OwnFolder
 from catalog.journal_entries import JournaledCommit
 from catalog.journal_summaries import CommitEntry, JournalSummary
 
-LEAST_SUMMED: Final = 256
-"""The fewest single objects that are summed up: a summary of fewer would soon be summed up again."""
-LEAST_SUMMARIES: Final = 16
-"""The fewest small summaries that are summed up again."""
-MOST_BYTES: Final = 8 << 20
-"""The most bytes of entries in a summary, unless one entry has more."""
 SETTLED_SECONDS: Final = 3_600.0
 """Younger objects stay: their writer may be about to write or read them again."""
-REFUSALS: Final = 16
-"""After this many refused removals no other is tried."""
 
 _LOG = logging.getLogger(__name__)
 _COMMIT: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})")
@@ -66,16 +58,27 @@ class JournalSums:
         return self.before + self.written - self.removed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumLimits:
+    """The fewest single objects and the fewest small summaries that are summed up.
+
+    A summary has at most `most_bytes`, unless a single entry has more. After `refusals` no other removal is tried.
+    """
+
+    least: int = 256
+    least_summaries: int = 16
+    most_bytes: int = 8 << 20
+    refusals: int = 16
+    readers: int = READERS
+
+
 @dataclass(slots=True, kw_only=True)
 class JournalSummer:
-    """Sums up at least `least` single objects older than `settled_seconds`.
-
-    Nothing starts once `is_over` returns true.
-    """
+    """Sums up objects older than `settled_seconds`. Nothing starts once `is_over` returns true."""
 
     commits: JournalCommits
     memory: JournalMemory = field(default_factory=JournalMemory)
-    least: int = LEAST_SUMMED
+    limits: SumLimits = SumLimits()
     settled_seconds: float = SETTLED_SECONDS
     dry_run: bool = False
     is_over: Callable[[], bool] = lambda: False
@@ -95,10 +98,10 @@ class JournalSummer:
         old = [item for item in listed if _is_settled(item, before_ms)]
         left = self._without_summed(old, summaries)
         alone = [item for item in left if item.is_alone]
-        if len(alone) >= max(2, self.least):
+        if len(alone) >= max(2, self.limits.least):
             self._sum_up(alone)
-        small = [item for item in left if not item.is_alone and item.size * 2 <= MOST_BYTES]
-        if len(small) >= LEAST_SUMMARIES:
+        small = [item for item in left if not item.is_alone and item.size * 2 <= self.limits.most_bytes]
+        if len(small) >= self.limits.least_summaries:
             self._sum_up(small)
         return JournalSums(
             before=len(listed),
@@ -110,7 +113,7 @@ class JournalSummer:
         )
 
     def _sum_up(self, objects: Sequence[CommitObject]) -> None:
-        for group in in_parts(objects, most_bytes=MOST_BYTES):
+        for group in in_parts(objects, most_bytes=self.limits.most_bytes):
             if len(group) == 1 or self.is_over():
                 continue
             if self.dry_run:
@@ -166,14 +169,15 @@ class JournalSummer:
         """
         refused: list[StorageError] = []
         tried = 0
-        with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
-            for some in (group[:1], *(group[at : at + READERS] for at in range(1, len(group), READERS))):
+        with ThreadPoolExecutor(self.limits.readers, thread_name_prefix="journal") as pool:
+            readers = self.limits.readers
+            for some in (group[:1], *(group[at : at + readers] for at in range(1, len(group), readers))):
                 outcomes = list(pool.map(self._removal, some))
                 tried += len(some)
                 self._removed += outcomes.count(True)
                 refused += [outcome for outcome in outcomes if isinstance(outcome, StorageError)]
                 pass_point(JournalPoint.ENTRIES_REMOVED)
-                if len(refused) > REFUSALS:
+                if len(refused) > self.limits.refusals:
                     self.memory.refusing.add(self.commits.folder)
                     break
         self._kept += len(refused) + len(group) - tried
@@ -210,9 +214,8 @@ class JournalSummer:
             return set()
         names = {entry.name for entry in summarized}
         summed: set[str] = set()
-        for some in in_parts(
-            (suspect for suspect in suspects if suspect.first in names), most_bytes=MOST_BYTES, most=READERS
-        ):
+        suspects = [suspect for suspect in suspects if suspect.first in names]
+        for some in in_parts(suspects, most_bytes=self.limits.most_bytes, most=self.limits.readers):
             try:
                 contained = [
                     item for item, has in zip(some, self._read(some), strict=True) if summarized.issuperset(has)
@@ -229,7 +232,7 @@ class JournalSummer:
         return summed
 
     def _read(self, group: Iterable[CommitObject]) -> list[tuple[CommitEntry, ...]]:
-        with ThreadPoolExecutor(READERS, thread_name_prefix="journal") as pool:
+        with ThreadPoolExecutor(self.limits.readers, thread_name_prefix="journal") as pool:
             return list(pool.map(self.commits.entries, group))
 
     def _say(self, refused: StorageError) -> None:

@@ -19,7 +19,6 @@ class ReadMeter:
     _lock: Lock = field(default_factory=Lock)
 
     def count(self, size: int) -> None:
-        """Count a request."""
         with self._lock:
             self.requests += 1
             self.size_bytes += size
@@ -38,7 +37,6 @@ class MeteredStream:
         return bool(getattr(self._stream, "closed", False))
 
     def read(self, size: int = -1) -> bytes:
-        """Read at most `size` bytes."""
         data = self._stream.read(size)
         self._meter.count(len(data))
         return data
@@ -61,11 +59,9 @@ class MeteredStream:
             return self._stream.seek(offset, whence)
 
     def tell(self) -> int:
-        """The position."""
         return self._stream.tell()
 
     def close(self) -> None:
-        """Close the stream."""
         self._stream.close()
 
     def __enter__(self) -> Self:

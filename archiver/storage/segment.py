@@ -17,7 +17,7 @@ from archiver.storage.objects import ListedObject, ObjectStore
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.value_sets import SetLimits, ValueSets
 from catalog.model import DataFileInfo
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 from schema_mapping.row import RowMapping
 
@@ -143,16 +143,14 @@ class SegmentWriter(Protocol):
         *,
         origin: SegmentOrigin | None,
         path: str,
-        partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
-        partition: PartitionTuple | None = None,
+        partition: PartitionTuple = UNPLACED,
         largest_record: int | None = None,
     ) -> DataFileInfo:
         """Finish the local file, and describe it as the data file at `path`.
 
-        `origin` is None if the rows come from several ranges. `partition_value` counts hours, days or months since
-        1970. Raises StorageError.
+        `origin` is None if the rows come from several ranges. Raises StorageError.
         """
 
     def abort(self) -> None:
@@ -255,10 +253,8 @@ class SegmentFormat(Protocol):
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
         """Raise subclasses of StorageError. `reads_all`: a small file may be fetched at once."""
 
-    def describe(
-        self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
-    ) -> DataFileInfo:
-        """Describe a stored file, without its records' times.
+    def describe(self, objects: ObjectStore, path: str, *, table_properties: Mapping[str, str]) -> DataFileInfo:
+        """Describe a stored file, without its records' times and its partition.
 
         Must include bounds of the ingest timestamp, which may decide the file's partition.
         """

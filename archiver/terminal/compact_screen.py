@@ -94,7 +94,7 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
         return
     done = report.done
     if not done.files_before:
-        console.print(f"nothing to put together, {duration(report.seconds)}")
+        console.print(f"nothing to compact, {duration(report.seconds)}")
         for topic in report.topics:
             _print_why_none(console, topic)
         return

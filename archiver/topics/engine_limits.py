@@ -88,7 +88,6 @@ def _columns_setting(kind: StructType, most: int) -> str:
 
 
 def leaf_columns(kind: IcebergType) -> int:
-    """The number of leaf columns in a type."""
     match kind:
         case StructType():
             return sum(leaf_columns(field.field_type) for field in kind.fields)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from archiver.kafka import losses
 from catalog.model import PartitionOffset
+from catalog.offset_range import OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +38,11 @@ class SeenPartition:
         return self.log_start if self.start is None else self.start
 
     @property
-    def gap(self) -> tuple[int, int] | None:
-        """The half-open range of next offsets missing in the log, if any."""
-        return (self.next_offset, self.log_start) if self.next_offset < self.log_start else None
+    def gap(self) -> OffsetRange | None:
+        """The next offsets that are missing in the log, if any."""
+        if self.next_offset >= self.log_start:
+            return None
+        return OffsetRange.half_open(self.partition, self.next_offset, self.log_start)
 
     @property
     def lag(self) -> int:

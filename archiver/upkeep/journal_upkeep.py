@@ -15,7 +15,7 @@ from archiver.audit.trail import SETTLED_ENTRIES
 from archiver.config import Config
 from archiver.errors import ConfigError, NotArchived
 from archiver.storage.journal import AUDIT, Journal, TableJournal
-from archiver.storage.journal_sums import SETTLED_SECONDS, JournalSums
+from archiver.storage.journal_sums import SETTLED_SECONDS, JournalSums, SumLimits
 from schema_mapping.errors import ContextError
 
 LEAST: Final = 2
@@ -60,7 +60,7 @@ class SumJournals:
         sums, packed, error = JournalSums(), 0, None
         seconds = SETTLED_SECONDS if self.older_than is None else self.older_than
         try:
-            sums = journal.sum_up(least=LEAST, settled_seconds=seconds, dry_run=self.dry_run)
+            sums = journal.sum_up(limits=SumLimits(least=LEAST), settled_seconds=seconds, dry_run=self.dry_run)
             if not self.dry_run and journal.trail is not None:
                 trail = TrailFolder(path=journal.trail, objects=journal.objects, logged=journal.memory.logged)
                 packed = trail.pack(through=trail.listed().last - SETTLED_ENTRIES)

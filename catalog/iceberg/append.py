@@ -22,7 +22,6 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
-from pyiceberg.typedef import Record
 
 from catalog.digests import DIGEST_ALGORITHM, add_digests
 from catalog.errors import NewerFormat
@@ -93,7 +92,7 @@ def prepare(
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
-    producer = merge_append(transaction, summary)
+    producer = merge_append(transaction, summary, table.lists)
     properties[keys.HEAD] = head_text(table, producer)
     for one in ranges:
         for file in one.files:
@@ -178,7 +177,12 @@ def _set_current(schema: Schema) -> SetCurrentSchemaUpdate:
 
 
 def data_file(
-    table: ArchiveTable, file: DataFileInfo, *, instead_of: DataFile | None = None, is_sorted: bool = True
+    table: ArchiveTable,
+    file: DataFileInfo,
+    *,
+    instead_of: DataFile | None = None,
+    is_staged: bool = True,
+    is_sorted: bool = True,
 ) -> DataFile:
     """The manifest entry of a file, in its partition or that of the replaced entry.
 
@@ -188,11 +192,8 @@ def data_file(
     if instead_of is not None:
         place, spec_id = instead_of.partition, instead_of.spec_id
     else:
-        spec = spec_of(metadata, file, table.topic.table)
-        place = (
-            Record(file.partition_value) if file.partition is None else record_of(file.partition, spec, table.schema)
-        )
-        spec_id = spec.spec_id
+        spec = spec_of(metadata, file, table.topic.table, is_staged=is_staged)
+        place, spec_id = record_of(file.partition, spec, table.schema), spec.spec_id
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,

@@ -14,10 +14,10 @@ from pyiceberg.table import Table
 from catalog.iceberg import properties as keys
 from catalog.iceberg.bloom_filters import BloomFilters, bloom_filters
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
-from catalog.iceberg.partition_spec import INGEST_IDS, own_partitioning
-from catalog.iceberg.partitions import current_field
+from catalog.iceberg.partition_spec import own_partitioning
+from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import PartitionOffset, TopicRow
-from catalog.partitioning import PartitionColumn, Partitioning
+from catalog.partitioning import Partitioning
 from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
 
 if TYPE_CHECKING:
@@ -32,11 +32,15 @@ METADATA_PATH: Final = "write.metadata.path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTable:
-    """A topic's table, with its owner checked. Never refresh `iceberg` in place."""
+    """A topic's table, with its owner checked. Never refresh `iceberg` in place.
+
+    `lists` are manifest lists that were written through its catalog: the next commit doesn't read them.
+    """
 
     topic: TopicRow
     iceberg: Table
     loaded: float = field(default_factory=time.monotonic, compare=False, repr=False)
+    lists: WrittenLists = field(default_factory=WrittenLists, compare=False, repr=False)
 
     @property
     def age(self) -> float:
@@ -113,12 +117,7 @@ class ArchiveTable:
     @property
     def partitioning(self) -> Partitioning:
         """Raises PartitioningChanged if it isn't the archiver's."""
-        metadata = self.iceberg.metadata
-        own = own_partitioning(metadata, self.topic.table)
-        if own is not None:
-            return own
-        field = current_field(metadata, self.topic.table)
-        return Partitioning((PartitionColumn(field.name, str(field.transform), field.source_id),), INGEST_IDS)
+        return own_partitioning(self.iceberg.metadata, self.topic.table)
 
     @property
     def partition_source(self) -> PartitionSource:

@@ -21,19 +21,17 @@ _FORMER_PATHS: Final = ("write.folder-storage.path", "write.object-storage.path"
 _PROVIDER: Final = "write.location-provider.impl"
 
 _LOG = logging.getLogger(__name__)
-_SAID: Final[set[str]] = set()
-"""What this process has logged."""
 
 
 def owner_remarks(table: ArchiveTable, retention: SnapshotRetention) -> tuple[str, ...]:
     return (*_of_files(table.properties), *_of_snapshots(table, retention), *_of_paths(table))
 
 
-def warn_once(table: ArchiveTable, retention: SnapshotRetention) -> None:
+def warn_once(table: ArchiveTable, retention: SnapshotRetention, logged: set[str]) -> None:
     for remark in owner_remarks(table, retention):
-        if (said := f"{table.topic.table}: {remark}") not in _SAID:
-            _SAID.add(said)
-            _LOG.warning("%s", said)
+        if (line := f"{table.topic.table}: {remark}") not in logged:
+            logged.add(line)
+            _LOG.warning("%s", line)
 
 
 def keeping_old_metadata(properties: Mapping[str, str]) -> tuple[TableUpdate, ...]:

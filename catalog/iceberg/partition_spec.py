@@ -26,18 +26,23 @@ from pyiceberg.types import (
 from catalog.errors import PartitioningChanged, UnfitPartitioning
 from catalog.iceberg.properties import PARTITIONED_BY
 from catalog.iceberg.truncation import wraps
-from catalog.partitioning import TIMES, PartitionColumn, Partitioning, PartitionTerm, PartitionTuple
+from catalog.partitioning import (
+    INGEST_IDS,
+    TRANSFORMS,
+    PartitionColumn,
+    Partitioning,
+    PartitionTerm,
+    PartitionTuple,
+    function_of,
+    is_time,
+)
 from schema_mapping import names
-from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID, INGEST_TIMESTAMP_ID
 from schema_mapping.columns.types import UNSIGNED_LONG
 
 if TYPE_CHECKING:
     from schema_mapping.row import PartitionSource
 
-INGEST_IDS: Final = frozenset((INGEST_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID))
-_KNOWN: Final = ("identity", "bucket", "truncate", *TIMES)
 _LONG_BYTES: Final = 8
-_SUFFIXES: Final = {"identity": "", "bucket": "_bucket", "truncate": "_trunc"}
 
 
 def partitioning_for(
@@ -63,7 +68,7 @@ def partitioning_for(
         column = PartitionColumn(_name(term, field.field_id, schema, columns), term.transform, field.field_id)
         for other in columns:
             if other.source_id == column.source_id and (
-                other.transform == column.transform or {other.transform, column.transform} <= {*TIMES}
+                other.transform == column.transform or (is_time(other.transform) and is_time(column.transform))
             ):
                 raise UnfitPartitioning(
                     "The table would be partitioned twice by the same column: leave one of them out",
@@ -71,18 +76,19 @@ def partitioning_for(
                     also=f"{other.transform} of the same column",
                 )
         columns.append(column)
-    return Partitioning(tuple(columns), INGEST_IDS)
+    return Partitioning(tuple(columns))
 
 
 def partitioning_of(spec: PartitionSpec) -> Partitioning:
-    columns = (PartitionColumn(each.name, str(each.transform), each.source_id) for each in spec.fields)
-    return Partitioning(tuple(columns), INGEST_IDS)
+    return Partitioning(
+        tuple(PartitionColumn(field.name, str(field.transform), field.source_id) for field in spec.fields)
+    )
 
 
 def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
     """Whether the archiver can compute a row's partition. False without columns."""
     return bool(partitioning.columns) and all(
-        each.transform.partition("[")[0] in _KNOWN
+        function_of(each.transform)[0] in TRANSFORMS
         and each.source_id in schema.field_ids
         and not isinstance(schema.find_type(each.source_id), (FloatType, DoubleType))
         for each in partitioning.columns
@@ -100,55 +106,63 @@ def _meaning(one: Partitioning) -> list[tuple[str, int]]:
     ]
 
 
-def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning | None:
-    """The archiver's partitioning by columns, None if only by time.
+def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning:
+    """The archiver's partitioning: of the table's property, else by time alone.
 
     Raises PartitioningChanged if it isn't current.
     """
-    ours = metadata.properties.get(PARTITIONED_BY)
-    if not ours:
-        return None
-    found = partitioning_of(metadata.spec())
-    if found.by == ours:
-        return found
-    remedy = alter_statements(metadata, ours, table)
+    current = partitioning_of(metadata.spec())
+    expected = _expected(metadata, current)
+    if expected == current:
+        return current
+    remedy = [] if expected is None else _alter_statements(metadata.schema(), current, expected, table)
     how = f", in Spark SQL for example: {'; '.join(remedy)}" if remedy else " with the engine that changed it"
     raise PartitioningChanged(
-        "the table's partitioning was changed by others: files would go to it under values that aren't theirs. Change "
-        f"it back{how}",
+        "the table's partitioning was changed by others: files would go to it under values that aren't theirs, and "
+        f"engines would miss rows. Change it back{how}",
         table=table,
-        found=found.by or "not partitioned",
-        expected=ours,
+        found=current.by or "not partitioned",
+        expected=metadata.properties.get(PARTITIONED_BY) or (expected.by if expected else "by time"),
     )
 
 
-def alter_statements(metadata: TableMetadata, by: str, table: str) -> list[str]:
-    """SQL statements that restore the partitioning, one by one. Empty if the spec or a column is gone.
+def _expected(metadata: TableMetadata, current: Partitioning) -> Partitioning | None:
+    """None if the table lost the spec. Any time of the ingest timestamp is followed, under the archiver's name."""
+    if ours := metadata.properties.get(PARTITIONED_BY):
+        spec = spec_by(metadata, ours)
+        return None if spec is None else partitioning_of(spec)
+    newest = sorted(metadata.partition_specs, key=lambda spec: spec.spec_id, reverse=True)
+    earlier = (before.columns[0] for before in map(partitioning_of, newest) if before.is_time_alone)
+    first = PartitionColumn("ingest_day", "day", max(INGEST_IDS & metadata.schema().field_ids, default=max(INGEST_IDS)))
+    columns = (*current.columns, *earlier, first)
+    return Partitioning(
+        (next(column for column in columns if column.is_ingest_time and column.name == f"ingest_{column.transform}"),)
+    )
+
+
+def _alter_statements(schema: Schema, current: Partitioning, expected: Partitioning, table: str) -> list[str]:
+    """SQL statements that restore the partitioning, one by one. Empty if a column is gone.
 
     From the first different field on, all are dropped and added.
     """
-    expected = spec_by(metadata, by)
-    if expected is None:
-        return []
-    current = metadata.spec().fields
     same = 0
-    for here, there in zip(current, expected.fields, strict=False):
-        if (here.source_id, str(here.transform)) != (there.source_id, str(there.transform)):
+    for here, there in zip(current.columns, expected.columns, strict=False):
+        if here != there:
             break
         same += 1
-    changes = [f"DROP PARTITION FIELD {_quoted(field.name)}" for field in current[same:]]
-    for field in expected.fields[same:]:
-        column = metadata.schema().find_column_name(field.source_id)
-        if column is None:
+    changes = [f"DROP PARTITION FIELD {_quoted(column.name)}" for column in current.columns[same:]]
+    for column in expected.columns[same:]:
+        source = schema.find_column_name(column.source_id)
+        if source is None:
             return []
-        changes.append(f"ADD PARTITION FIELD {_sql_term(str(field.transform), column)} AS {_quoted(field.name)}")
+        changes.append(f"ADD PARTITION FIELD {_sql_term(column.transform, source)} AS {_quoted(column.name)}")
     return [f"ALTER TABLE {table} {change}" for change in changes]
 
 
 def _sql_term(transform: str, column: str) -> str:
     """In Spark SQL `bucket[16]` is `bucket(16, column)`, `day` is `days(column)`."""
     path = ".".join(part if part.isidentifier() else _quoted(part) for part in column.split("."))
-    name, _, number = transform.removesuffix("]").partition("[")
+    name, number = function_of(transform)
     if name == "identity":
         return path
     return f"{name}({number}, {path})" if number else f"{name}s({path})"
@@ -191,14 +205,16 @@ def iceberg_spec(
 def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) -> Record:
     """The manifest's values of a partition.
 
-    Before a commit that widens a source to long, values have 8 bytes already.
+    Before a commit that widens a source to long, values have 8 bytes already. A time needs no source in the schema.
     """
+    if partition.is_one_time:
+        return Record(partition.time_value)
     kinds = (
         cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
     )
     values = (
         None if value is None else from_bytes(_widened(kind, value), value)
-        for kind, value in zip(kinds, partition.values, strict=True)
+        for kind, value in zip(kinds, partition.values or (), strict=True)
     )
     return Record(*values)
 
@@ -328,12 +344,12 @@ def _is_unsigned(kind: DecimalType) -> bool:
 
 def _name(term: PartitionTerm, source_id: int, schema: Schema, others: Sequence[PartitionColumn]) -> str:
     """A unique name without dots, which catalogs refuse in folders."""
-    function = term.transform.partition("[")[0]
-    if term.source is None or (source_id in INGEST_IDS and function in TIMES):
-        base = f"ingest_{function}"  # the name of a table's only field, also where the column is written out
+    transform = TRANSFORMS[function_of(term.transform)[0]]
+    if term.source is None or (source_id in INGEST_IDS and transform.unit):
+        path = "ingest"  # the name of a table's only field, also where the column is written out
     else:
         path = "_".join(step.strip("_") or step for step in term.source.split("."))
-        base = f"{path}{_SUFFIXES.get(function, f'_{function}')}"
+    base = f"{path}{transform.suffix}"
     return _unused(base, {each.name.lower() for each in schema.fields} | {each.name.lower() for each in others})
 
 

@@ -19,12 +19,11 @@ from pyiceberg.table.update.snapshot import _MergeAppendFiles, _OverwriteFiles, 
 from catalog.errors import MetadataDamaged
 from catalog.iceberg.avro_files import ManifestFileWriter
 from catalog.iceberg.manifest_lists import CREATED, KEPT, entries_of, manifests_of
-from catalog.iceberg.whole_files import WholeFiles, WrittenLists
+from catalog.iceberg.whole_files import WholeFiles
+from catalog.iceberg.written_lists import WrittenLists
 
 _KEPT_FORMAT: Final = 2
 """The format of tables for whose manifests schemas are kept."""
-_WRITTEN: Final = WrittenLists(16 << 20)
-"""The manifest lists that this process wrote. One of a hundred manifests has about 10 KB."""
 _SUMMARY_LIMIT: Final = TableProperties.WRITE_PARTITION_SUMMARY_LIMIT
 
 if TYPE_CHECKING:
@@ -162,18 +161,18 @@ def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
     )
 
 
-def merge_append(transaction: Transaction, summary: dict[str, str]) -> _MergeAppend:
+def merge_append(transaction: Transaction, summary: dict[str, str], lists: WrittenLists) -> _MergeAppend:
     """A producer that adds files.
 
     Merges from `commit.manifest.min-count-to-merge` manifests on.
     """
-    return _MergeAppend(Operation.APPEND, transaction, _files(transaction), snapshot_properties=summary)
+    return _MergeAppend(Operation.APPEND, transaction, _files(transaction, lists), snapshot_properties=summary)
 
 
-def overwrite(transaction: Transaction, summary: dict[str, str]) -> _Overwrite:
+def overwrite(transaction: Transaction, summary: dict[str, str], lists: WrittenLists) -> _Overwrite:
     """A producer that replaces files."""
-    return _Overwrite(Operation.OVERWRITE, transaction, _files(transaction), snapshot_properties=summary)
+    return _Overwrite(Operation.OVERWRITE, transaction, _files(transaction, lists), snapshot_properties=summary)
 
 
-def _files(transaction: Transaction) -> WholeFiles:
-    return WholeFiles(transaction._table.io, _WRITTEN)  # noqa: SLF001
+def _files(transaction: Transaction, lists: WrittenLists) -> WholeFiles:
+    return WholeFiles(transaction._table.io, lists)  # noqa: SLF001

@@ -81,11 +81,11 @@ def prepare_refill(table: ArchiveTable, *, refill: Refill, change: SchemaChange 
     if refill.offsets:
         properties[keys.OFFSETS] = encode_offsets(refill.offsets)
     summary = {keys.COMMIT_ID: refill.commit_id, keys.REFILLED: _told(refill), **_digest(refill.files)}
-    producer = merge_append(transaction, summary)
+    producer = merge_append(transaction, summary, table.lists)
     if refill.heals:
         properties[keys.HEAD] = head_text(table, producer)
     for file in refill.files:
-        producer.append_data_file(data_file(table, file, is_sorted=file.is_sorted))
+        producer.append_data_file(data_file(table, file, is_staged=False, is_sorted=file.is_sorted))
     return attempt_of(table, transaction, producer, properties)
 
 

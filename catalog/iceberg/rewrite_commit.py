@@ -92,7 +92,7 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
         properties[keys.FIRST_OFFSETS] = encode_first_offsets({**before, **moved})
     old = data_files(table, set(rewrite.old_paths))
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_told(rewrite)}
-    producer = overwrite(transaction, summary)
+    producer = overwrite(transaction, summary, table.lists)
     if rewrite.removes:
         # The head before has the records that go. Its snapshot would never expire in a topic without new records.
         properties[keys.HEAD] = head_text(table, producer)
@@ -101,8 +101,9 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
         for each in there:
             producer.delete_data_file(each)
         for one in group.files:
+            entry = _place(one.file, there)
             producer.append_data_file(
-                data_file(table, one.file, instead_of=_place(one.file, there), is_sorted=one.is_sorted)
+                data_file(table, one.file, instead_of=entry, is_staged=False, is_sorted=one.is_sorted)
             )
     return attempt_of(table, transaction, producer, properties)
 
@@ -124,7 +125,7 @@ def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
     None if the new file names its partition, or the old files have several.
     """
     places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
-    return old[0] if file.partitioned_by is None and len(places) == 1 else None
+    return old[0] if file.partition.by is None and len(places) == 1 else None
 
 
 def _told(rewrite: Rewrite) -> dict[str, str]:

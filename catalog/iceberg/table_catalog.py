@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -35,7 +35,6 @@ from catalog.iceberg.iceberg_format import check_writable
 from catalog.iceberg.last_known_table import LastKnownTable
 from catalog.iceberg.owner_settings import keeping_old_metadata, warn_once
 from catalog.iceberg.partition_spec import partitioning_for
-from catalog.iceberg.partitions import PartitionBy
 from catalog.iceberg.properties import (
     DELETE_OLD_METADATA,
     FORMAT,
@@ -52,6 +51,7 @@ from catalog.iceberg.rewrite_commit import Changed, RewriteOutcome, commit_rewri
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.settle import Settled, settle
 from catalog.iceberg.table_creation import blemish, check_field_ids, complete, create_table
+from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import TopicRow, TranslatedRange
 from catalog.partitioning import Partitioning, PartitionTerm
 from catalog.ranges.rewrite import Rewrite
@@ -60,6 +60,14 @@ if TYPE_CHECKING:
     from schema_mapping.row import PartitionSource
 
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogMemory:
+    """The manifest lists that connections wrote, and the remarks on owners' settings that they logged."""
+
+    lists: WrittenLists = field(default_factory=WrittenLists)
+    remarks: set[str] = field(default_factory=set)
 
 
 class TableCatalog:
@@ -73,11 +81,12 @@ class TableCatalog:
         backoff: Backoff | None = None,
         may_be_away: bool = False,
         late_io: bool = False,
+        memory: CatalogMemory | None = None,
     ) -> None:
         """Connect.
 
         `may_be_away` postpones a failed connection to the first call. `late_io` gives tables a `LateFileIO`, for
-        metadata readers.
+        metadata readers. Connections of one job share `memory`.
         """
         self._uri = properties.get("uri", "")
         self._properties = dict(properties)
@@ -85,6 +94,7 @@ class TableCatalog:
         self._backoff = replace(backoff or Backoff(), asked_seconds=self._asked_seconds)
         self._connection: BoundedRestCatalog | None = None
         self._plain: set[str] = set()
+        self.memory = memory or CatalogMemory()
         try:
             self._connection = self._connect()
         except CatalogUnreachable:
@@ -130,7 +140,7 @@ class TableCatalog:
             except NoSuchTableError:
                 return None
         check_owner(topic, table.metadata.properties, uuid=table.metadata.table_uuid)
-        return ArchiveTable(topic=topic, iceberg=table)
+        return ArchiveTable(topic=topic, iceberg=table, lists=self.memory.lists)
 
     def require(self, topic: TopicRow) -> ArchiveTable:
         """The topic's table. Raises TableMissing, and like `load`."""
@@ -162,7 +172,7 @@ class TableCatalog:
             except NoSuchTableError:
                 return None
         row = owner(table.metadata.properties, topic=topic, table=name)
-        return ArchiveTable(topic=row, iceberg=table)
+        return ArchiveTable(topic=row, iceberg=table, lists=self.memory.lists)
 
     def archives(self, namespace: str) -> dict[str, str]:
         """The archives in a namespace: topics by table."""
@@ -179,7 +189,7 @@ class TableCatalog:
         topic: TopicRow,
         change: SchemaChange,
         *,
-        partition_by: PartitionBy | Sequence[PartitionTerm] = "day",
+        partition_by: str | Sequence[PartitionTerm] = "day",
         partition_source: PartitionSource = "nested",
         adopts: bool = False,
     ) -> ArchiveTable:
@@ -247,7 +257,7 @@ class TableCatalog:
 
         `known` was loaded recently. Failures are logged. Conflicting owner settings are logged once.
         """
-        warn_once(known, retention)
+        warn_once(known, retention, self.memory.remarks)
         try:
             with in_our_words(self._uri, known.topic.table):
                 return housekeep(known, retention, load=partial(self.reload, known), send=self._updated)

@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from threading import Lock
 from types import TracebackType
 from typing import Final, Self, cast
 
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
 from catalog.iceberg.manifest_lists import BytesFile
+from catalog.iceberg.written_lists import WrittenLists
 
 _LIST_PREFIX: Final = "snap-"
 """How the names of manifest lists begin. Each name is used once: it has the id of its snapshot and of the attempt."""
-
-
-class WrittenLists:
-    """The last written manifest lists by location, up to a number of bytes. Thread-safe."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most = most_bytes
-        self._lists: OrderedDict[str, bytes] = OrderedDict()
-        self._bytes = 0
-        self._lock = Lock()
-
-    def put(self, location: str, content: bytes) -> None:
-        """Keep a list that the store has taken; drop the oldest beyond the limit."""
-        with self._lock:
-            self._drop(location)
-            if len(content) > self._most:
-                return
-            self._lists[location] = content
-            self._bytes += len(content)
-            while self._bytes > self._most:
-                self._drop(next(iter(self._lists)))
-
-    def take(self, location: str) -> bytes | None:
-        """Remove and return the list: the next snapshot has another."""
-        with self._lock:
-            return self._drop(location)
-
-    def _drop(self, location: str) -> bytes | None:
-        content = self._lists.pop(location, None)
-        self._bytes -= len(content or b"")
-        return content
 
 
 class WholeFiles(FileIO):

@@ -73,7 +73,6 @@ def take_up(
 def first_offsets(
     missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
 ) -> dict[int, PartitionOffset]:
-    """The first missing offsets of partitions not in `known`."""
     starts: dict[int, int] = {}
     for one in missing:
         starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))

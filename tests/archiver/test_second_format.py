@@ -134,7 +134,7 @@ def test_rows_are_copied_from_one_format_to_the_other(tmp_path: Path):
 
 def test_a_format_that_iceberg_has_no_name_for_is_not_committed(table: Lake):
     for name in ("arrow", "puffin"):
-        one = replace(_range(), files=(DataFileInfo(path="f", size_bytes=1, rows=1, partition_value=0, format=name),))
+        one = replace(_range(), files=(DataFileInfo(path="f", size_bytes=1, rows=1, format=name),))
         with pytest.raises(NewerFormat, match=f"format='{name}'"):
             commit(table, [one])
 

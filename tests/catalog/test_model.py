@@ -11,16 +11,24 @@ from hypothesis import strategies as st
 
 from catalog.digests import digest_text
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
+from catalog.partitioning import PartitionTuple
 from tests.support.catalog.memory import TOPIC, span
 
 COUNTS = st.dictionaries(st.integers(1, 10_000), st.integers(0, 2**40), max_size=4)
 BOUNDS = st.dictionaries(st.integers(1, 10_000), st.binary(max_size=20), max_size=4)
+VALUES = st.tuples(st.none() | st.binary(min_size=4, max_size=4), st.none() | st.binary(max_size=9))
+PARTITIONS = st.one_of(
+    st.builds(PartitionTuple.of_time, st.integers(-(2**31), 2**40), st.sampled_from([None, "day(13)", "hour(30)"])),
+    st.builds(PartitionTuple, st.just("day(13), identity(101)"), st.none() | VALUES),
+    st.just(PartitionTuple("day(30)", (None,))),  # rows without time, by other engines
+    st.just(PartitionTuple("bucket[4](101)", (b"\1\0\0\0",))),
+)
 FILES = st.builds(
     DataFileInfo,
     path=st.text(min_size=1),
     size_bytes=st.integers(1, 2**40),
     rows=st.integers(1, 2**40),
-    partition_value=st.integers(-(2**31), 2**31 - 1),
+    partition=PARTITIONS,
     raw_values=st.integers(0, 2**40),
     column_sizes=COUNTS,
     value_counts=COUNTS,
@@ -32,7 +40,6 @@ FILES = st.builds(
     min_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
     max_timestamp=st.none() | st.integers(-(2**63), 2**63 - 1),
     digest=st.none() | st.integers(0, 2**128 - 1).map(digest_text),
-    partitioned_by=st.none() | st.just("day(13)"),
     format=st.sampled_from(["parquet", "orc"]),
 )
 
@@ -56,13 +63,39 @@ def test_a_range_from_before_it_could_have_several_files_is_read(file: DataFileI
 
 @given(FILES)
 def test_a_file_from_before_digests_and_partitionings_has_none(file: DataFileInfo):
-    later = {"digest", "partitioned_by", "format"}
+    later = {"digest", "partitioned_by", "partition_values", "format"}
     stored = {name: value for name, value in file.to_json().items() if name not in later}
-    assert DataFileInfo.from_json(stored) == replace(file, digest=None, partitioned_by=None, format="parquet")
+    partition = PartitionTuple.of_time(file.partition.time_value)
+    assert DataFileInfo.from_json(stored) == replace(file, digest=None, partition=partition, format="parquet")
 
 
 def test_archivers_that_know_one_format_read_what_is_said_of_it():
-    assert "format" not in DataFileInfo(path="p", size_bytes=1, rows=1, partition_value=0).to_json()
+    assert "format" not in DataFileInfo(path="p", size_bytes=1, rows=1).to_json()
+
+
+@pytest.mark.parametrize(
+    ("partition", "stored"),
+    [
+        (PartitionTuple.of_time(9), {"partition_value": 9, "partitioned_by": None}),
+        (PartitionTuple.of_time(9, "day(13)"), {"partition_value": 9, "partitioned_by": "day(13)"}),
+        (
+            PartitionTuple("identity(5), hour(30)", (None, b"\t\0\0\0")),
+            {"partition_value": 9, "partitioned_by": "identity(5), hour(30)", "partition_values": [None, "CQAAAA=="]},
+        ),
+        (
+            PartitionTuple("day(13), identity(5)", None),
+            {"partition_value": 0, "partitioned_by": "day(13), identity(5)"},
+        ),
+    ],
+)
+def test_a_partition_keeps_its_stored_form(partition: PartitionTuple, stored: dict[str, object]):
+    assert partition.to_json() == stored
+    assert PartitionTuple.from_json(stored) == partition
+
+
+def test_descriptions_of_removals_name_a_time_twice():
+    stored = {"partition_value": 9, "partitioned_by": "day(13)", "partition_values": ["CQAAAA=="]}
+    assert PartitionTuple.from_json(stored) == PartitionTuple.of_time(9, "day(13)")
 
 
 @pytest.mark.parametrize("topic_id", [None, UUID(int=5)])

@@ -191,7 +191,7 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
         (row,) = registry.topics.every()
 
         def stage_and_rewrite() -> None:
-            info = DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0)
+            info = DataFileInfo(path=orphans[0], size_bytes=1, rows=1)
             ahead = TranslatedRange(
                 id=new_id(),
                 topic=topic,
@@ -204,7 +204,7 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
                 created_ms=0,
             )
             assert registry.files.stage(row, [ahead], table_offsets={}).accepted
-            other = DataFileInfo(path=orphans[1], size_bytes=1, rows=1, partition_value=0)
+            other = DataFileInfo(path=orphans[1], size_bytes=1, rows=1)
             group = RewriteGroup.of_file("s3://elsewhere/a.parquet", other)
             registry.rewrites.begin(row, Rewrite(commit_id=new_id(), reason="test", schema_version=1, groups=(group,)))
 
@@ -285,7 +285,7 @@ def test_a_commit_in_doubt_keeps_its_manifests_until_the_table_moves_on(
             end_offset=end + 1,
             schema_version=1,
             leader_epoch=0,
-            files=(DataFileInfo(path=orphans[0], size_bytes=1, rows=1, partition_value=0),),
+            files=(DataFileInfo(path=orphans[0], size_bytes=1, rows=1),),
             created_ms=0,
         )
         attempt = prepare(table, [doubtful], change=None, commit_id=new_id())

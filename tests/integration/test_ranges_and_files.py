@@ -206,10 +206,7 @@ def split_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, st
         assert one.file is not None
         source, range_id = one.file.path, new_id()
         halves = tuple(
-            replace(
-                shop.written([source], 10, 20, keep=keep, files=2, range_id=range_id),
-                partitioned_by=one.file.partitioned_by,
-            )
+            shop.written([source], 10, 20, keep=keep, files=2, range_id=range_id)
             for keep in (lambda offsets: offsets % 2 == 0, lambda offsets: offsets % 2 == 1)
         )
         shop.registry.files.reject(shop.topic, [one.id], reason="a test splits it")

@@ -10,8 +10,7 @@ from minio.commonconfig import COMPLIANCE
 from minio.error import S3Error
 from minio.objectlockconfig import YEARS, ObjectLockConfig
 
-from archiver.audit import folder as folders
-from archiver.audit.folder import TrailFolder
+from archiver.audit.folder import PackLimits, TrailFolder
 from archiver.audit.trails import FoundTrail
 from archiver.storage.objects import ObjectStore
 from tests.support.archive.audit_trails import Written, acts
@@ -24,13 +23,13 @@ BUCKET = "journal"
 PREFIX = "audit/kafka.orders/one/"
 
 
-def test_a_locked_bucket_keeps_every_version_of_a_trail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "LEAST_PACKED", 4)
+def test_a_locked_bucket_keeps_every_version_of_a_trail(tmp_path: Path) -> None:
     with minio_server(tmp_path) as server:
         client = server.client()
         client.make_bucket(BUCKET, object_lock=True)
         client.set_object_lock_config(BUCKET, ObjectLockConfig(COMPLIANCE, 7, YEARS))
-        folder = TrailFolder(path=f"s3://{BUCKET}/{PREFIX[:-1]}", objects=ObjectStore.of(server.properties))
+        path, objects = f"s3://{BUCKET}/{PREFIX[:-1]}", ObjectStore.of(server.properties)
+        folder = TrailFolder(path=path, objects=objects, limits=PackLimits(least=4))
         written = Written.begin(tmp_path / "made")
         written.stored = folder
         written.add(*acts(12))

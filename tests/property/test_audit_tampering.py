@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.audit import folder as folders
 from archiver.audit.entry import Draft
+from archiver.audit.folder import PackLimits
 from archiver.audit.signing import PublicKey
 from tests.support.archive.audit_trails import AUTHOR, EMPTY, Written, acts, appended, checked
 
@@ -21,17 +20,15 @@ SIGNED, ALL = 30, 33
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """Twelve entries in a pack, the others alone; checkpoints over 10, 20 and 30 of 33 entries."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folders, "LEAST_PACKED", 4)
-        trail = Written.begin(tmp_path_factory.mktemp("audit") / "of_orders")
-        for number, act in enumerate(acts(ALL), 1):
-            trail.add(act)
-            if number in {10, 20, SIGNED}:
-                trail.sign()
-        assert trail.folder.pack(through=12) == 12
-        yield trail
+    trail = Written.begin(tmp_path_factory.mktemp("audit") / "of_orders", PackLimits(least=4))
+    for number, act in enumerate(acts(ALL), 1):
+        trail.add(act)
+        if number in {10, 20, SIGNED}:
+            trail.sign()
+    assert trail.folder.pack(through=12) == 12
+    return trail
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.files.rotation import PartitionBy, Rotation, partition_values
+from archiver.files.rotation import Rotation, partition_values
 
 times_of = st.lists(st.integers(0, 100 * 86_400_000), min_size=1, max_size=30)
 
@@ -17,7 +17,7 @@ times_of = st.lists(st.integers(0, 100 * 86_400_000), min_size=1, max_size=30)
     full=st.lists(st.booleans(), max_size=40),
 )
 def test_every_batch_is_in_one_file_of_one_partition(
-    groups: list[list[int]], partition_by: PartitionBy, full: list[bool]
+    groups: list[list[int]], partition_by: str, full: list[bool]
 ) -> None:
     decision = Rotation(partition_by=partition_by)
     files: list[list[int]] = [[]]

@@ -30,7 +30,7 @@ def writing(format_: SegmentFormat, spool_file: SpoolFile, layout: SegmentLayout
     assert_type(writer.write(rows), None)
     assert_type(writer.rows, int)
     assert_type(writer.size_bytes, int)
-    assert_type(writer.close(origin=None, path="s3://lake/a", partition_value=0), DataFileInfo)
+    assert_type(writer.close(origin=None, path="s3://lake/a"), DataFileInfo)
     assert_type(writer.abort(), None)
 
 
@@ -44,5 +44,5 @@ def reading(format_: SegmentFormat, objects: ObjectStore, properties: Mapping[st
     reader = format_.open(objects, path)
     assert_type(reader, SegmentReader)
     assert_type(reader.close(), None)
-    described = format_.describe(objects, path, partition_value=0, table_properties=properties)
+    described = format_.describe(objects, path, table_properties=properties)
     assert_type(described, DataFileInfo)

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from archiver.ingest.kafka_log.reading import KafkaReading
 from archiver.ingest.plan.ranges import PlannedRange
+from archiver.kafka.broker import BrokerClient
 from archiver.kafka.fetch import PartitionFetcher
-from archiver.kafka.shared_clients import client_for, sharing_clients
+from archiver.kafka.shared_clients import SharedClients
 from archiver.wire.columns import DecodedBatches
 
 
@@ -22,15 +23,18 @@ class KafkaSource:
     topic: str
     topic_id: UUID | None
 
-    def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> KafkaReading:
-        return KafkaReading(self.batches(planned), planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
+    def read(
+        self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float, shared: SharedClients | None = None
+    ) -> KafkaReading:
+        batches = self.batches(planned, shared)
+        return KafkaReading(batches, planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
 
-    def batches(self, planned: PlannedRange) -> Generator[DecodedBatches]:
+    def batches(self, planned: PlannedRange, shared: SharedClients | None = None) -> Generator[DecodedBatches]:
         """Decoded pieces; the next is fetched during the caller's work.
 
         Raises SourceError and CorruptBatch if the rest can't be read.
         """
-        with client_for(self.options, self.topic) as client:
+        with shared.client(self.options, self.topic) if shared else BrokerClient(self.options) as client:
             fetcher = PartitionFetcher(client, self.topic, self.topic_id, planned.partition)
             yield from fetcher.batches(
                 planned.start_offset,
@@ -40,6 +44,5 @@ class KafkaSource:
             )
 
     @classmethod
-    def sharing(cls, sources: Iterable[KafkaSource]) -> AbstractContextManager[None]:
-        """Share clients among sources read in sequence."""
-        return sharing_clients((source.options, source.topic) for source in sources)
+    def sharing(cls, sources: Iterable[KafkaSource]) -> AbstractContextManager[SharedClients]:
+        return SharedClients((source.options, source.topic) for source in sources)

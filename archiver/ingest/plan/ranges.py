@@ -14,6 +14,7 @@ from typing import Final
 from archiver.errors import DataLoss
 from archiver.topics.seen_partition import SeenPartition, check_continuity
 from catalog.model import PartitionOffset, TranslatedRange, new_id
+from catalog.offset_range import OffsetRange
 from schema_mapping.errors import ContextError
 
 
@@ -44,14 +45,11 @@ class PlannedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic's part of a wave: ranges, and failed partitions.
-
-    `lost` are accepted losses as half-open ranges of offsets.
-    """
+    """A topic's part of a wave: ranges, failed partitions and accepted losses."""
 
     ranges: tuple[PlannedRange, ...]
     failed: Mapping[int, ContextError]
-    lost: Mapping[int, tuple[int, int]]
+    lost: tuple[OffsetRange, ...]
 
 
 def plan_topic(
@@ -59,7 +57,7 @@ def plan_topic(
     partitions: Iterable[SeenPartition],
     *,
     accept_gaps: bool = False,
-    unreadable: Mapping[int, tuple[int, int]] | None = None,
+    unreadable: Mapping[int, OffsetRange] | None = None,
 ) -> TopicPlan:
     """Plan one range per partition with new offsets.
 
@@ -67,7 +65,7 @@ def plan_topic(
     """
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
-    lost: dict[int, tuple[int, int]] = {}
+    lost: list[OffsetRange] = []
     for seen in partitions:
         try:
             planned = plan_partition(topic, seen, accept_gap=accept_gaps)
@@ -75,13 +73,13 @@ def plan_topic(
             failed[seen.partition] = error
             continue
         if seen.gap is not None:
-            lost[seen.partition] = seen.gap
-        elif planned is not None and (span := (unreadable or {}).get(seen.partition)) is not None:
-            lost[seen.partition] = span
-            planned = replace(planned, start_offset=span[1], epochs=replace(planned.epochs, at_leader=-1))
+            lost.append(seen.gap)
+        elif planned is not None and (skipped := (unreadable or {}).get(seen.partition)) is not None:
+            lost.append(skipped)
+            planned = replace(planned, start_offset=skipped.end, epochs=replace(planned.epochs, at_leader=-1))
         if planned is not None:
             ranges.append(planned)
-    return TopicPlan(ranges=tuple(ranges), failed=failed, lost=lost)
+    return TopicPlan(ranges=tuple(ranges), failed=failed, lost=tuple(lost))
 
 
 def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> PlannedRange | None:
@@ -104,27 +102,24 @@ def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False)
 
 def lost_ranges(
     topic: str,
-    lost: Mapping[int, tuple[int, int]],
+    lost: Iterable[OffsetRange],
     *,
     known: Mapping[int, PartitionOffset],
     schema_version: int,
 ) -> tuple[TranslatedRange, ...]:
-    """Accepted gaps as ranges without a file, which advance the next offset.
-
-    `lost` are half-open; `known` is the archived end before.
-    """
+    """Accepted gaps as ranges without a file, which advance the next offset. `known` is the archived end before."""
     return tuple(
         TranslatedRange(
             id=new_id(),
             topic=topic,
-            partition=partition,
-            start_offset=start,
-            end_offset=end,
+            partition=offsets.partition,
+            start_offset=offsets.first,
+            end_offset=offsets.end,
             schema_version=schema_version,
-            leader_epoch=known[partition].leader_epoch if partition in known else -1,
+            leader_epoch=known[offsets.partition].leader_epoch if offsets.partition in known else -1,
             files=(),
             created_ms=time.time_ns() // 1_000_000,
             lost=True,
         )
-        for partition, (start, end) in sorted(lost.items())
+        for offsets in sorted(lost)
     )

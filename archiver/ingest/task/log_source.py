@@ -30,11 +30,14 @@ class LogReading(Protocol):
 class LogSource(Protocol):
     """The source of a topic's records. Its values pickle."""
 
-    def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> LogReading:
+    def read(
+        self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float, shared: Any = None
+    ) -> LogReading:
         """Begin to read a range. Reading stops after a whole batch once `budget_seconds` have passed.
 
-        Batches without a time get `plan_time_ms`, which also caps all times.
+        Batches without a time get `plan_time_ms`, which also caps all times. `shared` is from `sharing`.
         """
 
     @classmethod
-    def sharing(cls, sources: Iterable[Any]) -> AbstractContextManager[None]: ...
+    def sharing(cls, sources: Iterable[Any]) -> AbstractContextManager[Any]:
+        """What sources that are read in sequence share, for `read`."""

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
 from archiver.files.range_writer import RangeWriter
 from archiver.files.upload import Uploader
@@ -36,11 +38,16 @@ LEAST_SECONDS: Final = 30.0
 _READING_SHARE: Final = 0.6
 
 
-def translate_range(task: TranslateTask) -> TaskResult:
+def translate_range(task: TranslateTask, *, shared: Mapping[type, Any] = MappingProxyType({})) -> TaskResult:
     """Read, translate, write and upload a range; return the uploaded ranges in order."""
-    started_ns = time.time_ns()
+    started_ns, source = time.time_ns(), task.target.source
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
-        reading = task.target.source.read(task.planned, plan_time_ms=task.plan_time_ms, budget_seconds=_budget(task))
+        reading = source.read(
+            task.planned,
+            plan_time_ms=task.plan_time_ms,
+            budget_seconds=_budget(task),
+            shared=shared.get(type(source)),
+        )
         writer = RangeWriter(
             task.target, spool, uploader, partition=task.planned.partition, spool_bytes=task.spool_bytes
         )
@@ -73,13 +80,15 @@ def translate_range(task: TranslateTask) -> TaskResult:
 
 
 @contextmanager
-def together(tasks: Sequence[TranslateTask]) -> Iterator[None]:
-    """A context in which tasks run in sequence share resources."""
+def together(tasks: Sequence[TranslateTask]) -> Iterator[Callable[[TranslateTask], TaskResult]]:
+    """A function like `translate_range` for tasks run in sequence, which share what their sources can share."""
     sources = [task.target.source for task in tasks]
-    with ExitStack() as shared:
-        for kind in dict.fromkeys(type(source) for source in sources):
-            shared.enter_context(kind.sharing(source for source in sources if type(source) is kind))
-        yield
+    with ExitStack() as stack:
+        shared = {
+            kind: stack.enter_context(kind.sharing(source for source in sources if type(source) is kind))
+            for kind in dict.fromkeys(type(source) for source in sources)
+        }
+        yield partial(translate_range, shared=shared)
 
 
 def _learned(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from catalog.model import PartitionOffset, TranslatedRange
@@ -90,3 +90,25 @@ class FinishedRanges:
             return True
         place = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)
         return one.leader_epoch > self._epoch and self._same_log(place, one.leader_epoch)
+
+
+@dataclass(slots=True)
+class PartitionRun:
+    """A partition's progress in one run. `finished` is None if nothing was planned.
+
+    `until` is the log's end first seen, -1 if none was; `rejected` are starts of ranges that the fence refused.
+    """
+
+    finished: FinishedRanges | None = None
+    until: int = -1
+    in_table: int = 0
+    rejected: set[int] = field(default_factory=set)
+
+    @property
+    def ranges(self) -> FinishedRanges:
+        assert self.finished is not None
+        return self.finished
+
+    def ends_at(self, offset: int) -> None:
+        if self.until < 0:
+            self.until = offset

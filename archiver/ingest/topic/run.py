@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from archiver.ingest.plan.waiting import WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
 from archiver.ingest.topic.acceptance import NOTHING_ACCEPTED, AcceptedLosses
-from archiver.ingest.topic.finished_ranges import FinishedRanges
+from archiver.ingest.topic.finished_ranges import FinishedRanges, PartitionRun
 from archiver.ingest.topic.kept_rows import KeptRows
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import Prefetched
@@ -42,6 +43,7 @@ from catalog.errors import CatalogUnreachable, RolledBack
 from catalog.iceberg.expiry import SnapshotRetention
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset, SchemaIdentity, Staged, TranslatedRange
+from catalog.offset_range import OffsetRange
 from catalog.registry import Registry
 from catalog.registry.last_known import KnownSchemas
 from schema_mapping.errors import ContextError
@@ -50,8 +52,6 @@ _LOG = logging.getLogger(__name__)
 
 
 class RunServers(Protocol):
-    """The servers that a run uses."""
-
     brokers: BrokerClient
     registry: Registry
     catalog: TableCatalog
@@ -59,10 +59,7 @@ class RunServers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTerms:
-    """`look_every` is seconds to the next run, None for never.
-
-    `after_commit` runs in the commit's thread and must not raise.
-    """
+    """`look_every` is seconds to the next run, None for never. `after_commit` must not raise in its thread."""
 
     look_every: float | None = None
     accepts: AcceptedLosses = NOTHING_ACCEPTED
@@ -70,11 +67,6 @@ class RunTerms:
 
 
 class TopicRun:
-    """One topic's run. `look_every` is the seconds until the next run, None for never.
-
-    `after_commit` is called in the commit's thread and must not raise.
-    """
-
     def __init__(
         self,
         config: TopicConfig,
@@ -90,23 +82,15 @@ class TopicRun:
         self.opened = opened
         self._brokers, self._registry, self._catalog = servers.brokers, servers.registry, servers.catalog
         self._observer = observer
-        self._sizes = memory.sizes
-        self._waiting = memory.waiting
-        self._held_up = memory.held_up
-        self._proven = memory.proven
-        self._begun = memory.begun
-        self._unproven = memory.unproven
+        self._memory = memory
         self._terms = terms
         self._unreadable = UnreadableOffsets(
             self.name, opened.topic.topic_id, self._brokers, accepts=terms.accepts.unreadable
         )
         self._table = opened.table
-        self._finished: dict[int, FinishedRanges] = {}
+        self._partitions = defaultdict[int, PartitionRun](PartitionRun)
         self._fence: Mapping[int, PartitionOffset] = {}
-        self._until: dict[int, int] = {}
-        self._rejected: set[tuple[int, int]] = set()
         self._is_waiting = self._is_as_opened = False
-        self._in_table: dict[int, int] = {}
         self._has_uncommitted = False
         self._report = TopicReportBuilder(self.name, config.table, observer, acceptable=terms.accepts.errors)
         self._kept = KeptRows(self._registry, self._catalog, self._report, formats=FORMATS)
@@ -133,9 +117,10 @@ class TopicRun:
 
         Staged ranges don't count: a commit may refuse them.
         """
-        if not self._finished or self._report.given_up:
+        if self._report.given_up:
             return False
-        return all(self._in_table.get(one, 0) >= self._until[one] for one in self._finished)
+        planned = [progress for progress in tuple(self._partitions.values()) if progress.finished is not None]
+        return bool(planned) and all(progress.in_table >= progress.until for progress in planned)
 
     def fail(self, error: ContextError) -> None:
         self._report.fail(error)
@@ -182,7 +167,7 @@ class TopicRun:
             brokers=self._brokers,
             registry=self._registry,
             archived=lambda: ArchiveReader.of(archived.table, self._registry, self._catalog, FORMATS),
-            proven=self._proven,
+            proven=self._memory.proven,
         )
         seen = inspect_partitions(inspector, archived, bounds=prefetched.bounds, without=self._report.given_up)
         self._table = seen.table
@@ -195,15 +180,15 @@ class TopicRun:
         for partition, error in {**seen.unknown, **refused, **plan.failed}.items():
             self._report.give_up(partition, error)
         for each in seen.partitions:
-            self._until.setdefault(each.partition, each.last_stable)
-            self._waiting.saw(each.partition, archived=each.next_offset, end=each.last_stable)
+            self._partitions[each.partition].ends_at(each.last_stable)
+            self._memory.waiting.saw(each.partition, archived=each.next_offset, end=each.last_stable)
         self._keep_starts({each.partition: each.next_offset for each in seen.partitions if each.known is None})
         self._fence = seen.table_offsets | {
             each.partition: PartitionOffset(next_offset=each.start_offset)
             for each in plan.ranges
             if each.partition not in seen.known  # a first range may start anywhere, but not after a failed task's
         }
-        self._fence |= {each: PartitionOffset(next_offset=start) for each, (start, _) in plan.lost.items()}
+        self._fence |= {offsets.partition: PartitionOffset(next_offset=offsets.first) for offsets in plan.lost}
         self._report.begin_wave()
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
@@ -220,7 +205,7 @@ class TopicRun:
         self._report.metrics += result.metrics
         self._observer(TaskFinished(topic=self.name, planned=planned, result=result))
         self._remember(result.learned)
-        finished = self._finished[planned.partition]
+        finished = self._partitions[planned.partition].ranges
         is_head = planned.start_offset == finished.next
         if result.ranges:
             self._learn(planned.partition, result)
@@ -244,9 +229,9 @@ class TopicRun:
                 )
         self._unreadable.note(planned.partition, result.error)
         if isinstance(result.error, (SchemaRegistryError, ParseHalted, UnrecognizedHalted)):
-            self._held_up.add(planned.partition)
+            self._memory.held_up.add(planned.partition)
         elif is_head:
-            self._held_up.discard(planned.partition)
+            self._memory.held_up.discard(planned.partition)
         self._judge(planned, result, is_head=is_head)
 
     def commit(self, catalog: TableCatalog | None = None) -> None:
@@ -276,9 +261,13 @@ class TopicRun:
 
         If other processes filled the gap, ranges of the same log are staged; the rest is kept as rejected.
         """
-        waiting = {partition: each for partition, each in self._finished.items() if each.is_waiting}
+        waiting = {
+            partition: progress.finished
+            for partition, progress in self._partitions.items()
+            if progress.finished is not None and progress.finished.is_waiting
+        }
         self._rejoin(*waiting)
-        left = [one for finished in waiting.values() for one in finished.leftover()]
+        left = [kept for finished in waiting.values() for kept in finished.leftover()]
         if left:
             reason = "it follows offsets that were not archived in its run"
             self._registry.files.keep_rejected(self.opened.topic, left, reason=reason)
@@ -292,18 +281,18 @@ class TopicRun:
 
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
         partition = planned.partition
-        finished = self._finished.get(partition)
-        if finished is None:
-            finished = FinishedRanges(planned.start_offset, partial(same_log, self._brokers, self.name, partition))
-            self._finished[partition] = finished
-        self._stage(finished.restart(planned.start_offset, epoch=planned.epochs.archived))
-        spans = finished.spans(min(planned.end_offset, self._until[partition]))
+        progress = self._partitions[partition]
+        if progress.finished is None:
+            continues = partial(same_log, self._brokers, self.name, partition)
+            progress.finished = FinishedRanges(planned.start_offset, continues)
+        self._stage(progress.finished.restart(planned.start_offset, epoch=planned.epochs.archived))
+        spans = progress.finished.spans(min(planned.end_offset, progress.until))
         if not spans:
             return None
         backlog = Backlog(
             partition=partition,
             spans=spans,
-            bytes_per_offset=self._sizes.of(partition),
+            bytes_per_offset=self._memory.sizes.of(partition),
             epochs=planned.epochs,
             follows=planned.start_offset,
         )
@@ -311,7 +300,9 @@ class TopicRun:
             self._is_waiting = True
             return None
         # Where a record can't be taken, nothing after it can be kept: only its own batch is tried.
-        return replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._held_up else backlog
+        return (
+            replace(backlog, spans=((spans[0][0], spans[0][0] + 1),)) if partition in self._memory.held_up else backlog
+        )
 
     def _use_schema(self) -> None:
         following = self.opened.next_version
@@ -328,12 +319,13 @@ class TopicRun:
             min_bytes=min(self.config.min_file_size, self.config.target_file_size),
             look_every=self._terms.look_every,
         )
-        return self._waiting.is_ripe(backlog.partition, size=backlog.size, limits=limits)
+        return self._memory.waiting.is_ripe(backlog.partition, size=backlog.size, limits=limits)
 
     def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
         self._report.committed(ranges)
-        for one in ranges:
-            self._in_table[one.partition] = max(one.end_offset, self._in_table.get(one.partition, 0))
+        for committed in ranges:
+            progress = self._partitions[committed.partition]
+            progress.in_table = max(committed.end_offset, progress.in_table)
 
     def _commit_rest(self) -> None:
         if self._has_uncommitted:
@@ -341,18 +333,18 @@ class TopicRun:
 
     def _keep_starts(self, starts: Mapping[int, int]) -> None:
         """Journal first offsets before anything is staged."""
-        if not starts.items() <= self._begun.items():
+        if not starts.items() <= self._memory.begun.items():
             self.opened.journal.keep_starts(starts)
-            self._begun.update(starts)
+            self._memory.begun.update(starts)
 
     def _warn_of_epochs(self, seen: SeenTopic) -> None:
         """Log once that leaders don't prove continuity by epochs."""
         unproven = {partition.partition for partition in seen.partitions if not partition.proves_epochs}
-        if unproven - self._unproven:
-            self._unproven |= unproven
+        if unproven - self._memory.unproven:
+            self._memory.unproven.update(unproven)
             _LOG.warning(UNPROVEN_EPOCHS, self.name)
 
-    def _record_loss(self, seen: SeenTopic, lost: Mapping[int, tuple[int, int]]) -> None:
+    def _record_loss(self, seen: SeenTopic, lost: Sequence[OffsetRange]) -> None:
         if not lost:
             return
         self._stage(lost_ranges(self.name, lost, known=seen.known, schema_version=self.opened.row.schema_version))
@@ -363,11 +355,11 @@ class TopicRun:
         asked = [
             each.partition
             for each in ranges
-            if self._sizes.lacks(each.partition) and each.end_offset - each.start_offset >= LEAST_OFFSETS
+            if self._memory.sizes.lacks(each.partition) and each.end_offset - each.start_offset >= LEAST_OFFSETS
         ]
         if asked:
             for partition, size in self._brokers.log_sizes(self.name, asked).items():
-                self._sizes.learn(partition, offsets=logs[partition], size=size)
+                self._memory.sizes.learn(partition, offsets=logs[partition], size=size)
 
     def _remember(self, schemas: Mapping[SchemaIdentity, bytes]) -> None:
         """Keep schemas that a task read, for later tasks and outages."""
@@ -380,11 +372,11 @@ class TopicRun:
         if result.error is not None:
             return
         offsets = result.ranges[-1].end_offset - result.ranges[0].start_offset
-        self._sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
+        self._memory.sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
 
     def _judge_rejected(self, planned: PlannedRange) -> None:
-        place = (planned.partition, planned.start_offset)
-        if place in self._rejected:
+        rejected = self._partitions[planned.partition].rejected
+        if planned.start_offset in rejected:
             self._report.judge(
                 planned.partition,
                 NoProgress(
@@ -396,7 +388,7 @@ class TopicRun:
                     offset=planned.start_offset,
                 ),
             )
-        self._rejected.add(place)
+        rejected.add(planned.start_offset)
 
     def _judge(self, planned: PlannedRange, result: TaskResult, *, is_head: bool) -> None:
         """Judge a task's error or empty result.
@@ -422,7 +414,7 @@ class TopicRun:
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
             if (end := reached.get(partition)) is not None:
-                self._stage(self._finished[partition].rejoin(end.next_offset, epoch=end.leader_epoch))
+                self._stage(self._partitions[partition].ranges.rejoin(end.next_offset, epoch=end.leader_epoch))
 
     def _stage(self, ranges: Sequence[TranslatedRange]) -> Staged:
         if not ranges:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
 from archiver.config.model import TopicConfig
 from archiver.ingest.kafka_log.source import KafkaSource
 from archiver.ingest.task.values import TopicTarget
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from archiver.topics.opening import OpenedTopic, store_of
-from catalog.iceberg.partitions import PartitionBy
 
 
 def target_of(
@@ -24,8 +22,6 @@ def target_of(
 ) -> TopicTarget:
     """`pending_bytes` is `partition_memory`."""
     table, row, topic = opened.table, opened.row, opened.topic
-    partitioning = table.partitioning
-    time_column = partitioning.time
     return TopicTarget(
         topic=topic.topic,
         topic_id=str(topic.topic_id) if topic.topic_id else "",
@@ -38,16 +34,13 @@ def target_of(
         on_parse_error=config.on_parse_error,
         on_unrecognized=config.on_unrecognized,
         data_location=table.data_location,
-        partition_name=time_column.name if time_column else "",
-        partition_by=cast("PartitionBy", time_column.transform) if time_column else None,
+        partitioning=table.partitioning,
         target_file_size=config.target_file_size,
         objects=store_of(table),
         format=format_,
         source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
         key_envelope=opened.key_envelope,
         value_envelope=opened.value_envelope,
-        partitioned_by=partitioning.by,
-        columns=None if partitioning.is_time_alone else partitioning,
         waiting=opened.waiting_mapping,
         pending_bytes=pending_bytes,
     )

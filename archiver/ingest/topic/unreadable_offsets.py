@@ -10,6 +10,7 @@ from archiver.kafka.broker import BrokerClient
 from archiver.kafka.fetch import PartitionFetcher
 from archiver.kafka.unreadable import next_readable, unreadable
 from archiver.topics.seen_partition import SeenPartition
+from catalog.offset_range import OffsetRange
 from schema_mapping.errors import ContextError
 
 
@@ -27,12 +28,12 @@ class UnreadableOffsets:
         if self._accepts and isinstance(error, UNREADABLE):
             self._suspected.add(partition)
 
-    def spans(self, partitions: Iterable[SeenPartition]) -> tuple[dict[int, tuple[int, int]], dict[int, ContextError]]:
+    def spans(self, partitions: Iterable[SeenPartition]) -> tuple[dict[int, OffsetRange], dict[int, ContextError]]:
         """The next unreadable offsets by partition, and the errors of stopped partitions.
 
         Partitions are fetched again first: readable offsets are no loss.
         """
-        spans: dict[int, tuple[int, int]] = {}
+        spans: dict[int, OffsetRange] = {}
         refused: dict[int, ContextError] = {}
         for seen in partitions:
             offset = seen.next_offset
@@ -41,10 +42,8 @@ class UnreadableOffsets:
             log = PartitionFetcher(self._brokers, self._topic, self._topic_id, seen.partition)
             try:
                 if unreadable(log, offset) is not None:
-                    spans[seen.partition] = (
-                        offset,
-                        next_readable(log, offset, topic=self._topic, partition=seen.partition),
-                    )
+                    end = next_readable(log, offset, topic=self._topic, partition=seen.partition)
+                    spans[seen.partition] = OffsetRange.half_open(seen.partition, offset, end)
             except ContextError as error:
                 refused[seen.partition] = error
         self._suspected.clear()

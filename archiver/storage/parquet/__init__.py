@@ -31,8 +31,6 @@ class ParquetFormat:
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> SegmentReader:
         return ParquetSegmentReader(objects, path, reads_all=reads_all)
 
-    def describe(
-        self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
-    ) -> DataFileInfo:
+    def describe(self, objects: ObjectStore, path: str, *, table_properties: Mapping[str, str]) -> DataFileInfo:
         with ParquetSegmentReader(objects, path) as reader:
-            return reader.describe(objects.size(path), partition_value, table_properties)
+            return reader.describe(objects.size(path), table_properties)

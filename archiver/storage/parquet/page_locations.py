@@ -78,7 +78,6 @@ class PageLocations:
         return cls(chunk, first_rows, starts, sizes)
 
     def rows(self, page: int) -> int:
-        """Return the number of rows in a page."""
         end = self.first_rows[page + 1] if page + 1 < len(self.first_rows) else self.chunk.rows
         return int(end - self.first_rows[page])
 

@@ -266,7 +266,7 @@ class ParquetSegmentReader:
         with self._errors():
             return read()
 
-    def describe(self, size_bytes: int, partition_value: int, table_properties: Mapping[str, str]) -> DataFileInfo:
+    def describe(self, size_bytes: int, table_properties: Mapping[str, str]) -> DataFileInfo:
         leaves, groups = self._leaves, range(self._footer.num_row_groups)
         for group in groups:
             for leaf in leaves:
@@ -279,7 +279,6 @@ class ParquetSegmentReader:
             path=self._path,
             size_bytes=size_bytes,
             rows=self._footer.num_rows,
-            partition_value=partition_value,
             raw_values=sum(set_values(chunk) or 0 for chunk in chunks),
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,

@@ -26,7 +26,7 @@ from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile, spool_error
 from archiver.storage.value_sets import SetLimits
 from catalog.model import DataFileInfo
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 from catalog.value_terms import ValueTerms
 from schema_mapping import names
@@ -89,10 +89,9 @@ class ParquetSegmentWriter:
         *,
         origin: SegmentOrigin | None,
         path: str,
-        partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
-        partition: PartitionTuple | None = None,
+        partition: PartitionTuple = UNPLACED,
         largest_record: int | None = None,
     ) -> DataFileInfo:
         try:
@@ -110,7 +109,7 @@ class ParquetSegmentWriter:
             path=path,
             size_bytes=self._file.size,
             rows=self._totals.rows,
-            partition_value=partition_value,
+            partition=partition,
             raw_values=self._totals.raw_values,
             column_sizes=metrics.column_sizes,
             value_counts=metrics.value_counts,
@@ -122,8 +121,6 @@ class ParquetSegmentWriter:
             min_timestamp=low,
             max_timestamp=high,
             digest=digest,
-            partitioned_by=partition.by if partition else None,
-            partition_values=partition.values if partition else None,
             format=FORMAT,
             recognition=recognition,
             is_sorted=self._order.is_sorted,

@@ -56,12 +56,12 @@ class Wish:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        if self.min_files is not None and self.min_files < 2:  # noqa: PLR2004 - one file is put together with nothing
-            raise ConfigError("--min-files: at least 2 files can be put together", min_files=self.min_files)
+        if self.min_files is not None and self.min_files < 2:  # noqa: PLR2004 - one file has nothing to merge with
+            raise ConfigError("--min-files: compaction merges at least 2 files", min_files=self.min_files)
         if self.held_bytes < LEAST_HELD:
-            raise ConfigError("--memory: give a task at least 1MiB for rows that wait for others")
+            raise ConfigError("--memory: choose 1MiB or more, as each task buffers rows in memory")
         if self.target_bytes is not None and self.target_bytes < LEAST_HELD:
-            raise ConfigError("--target-size: files of less than 1MiB aren't worth their requests")
+            raise ConfigError("--target-size: choose 1MiB or more, as smaller files cost a request each")
 
 
 class Compact:
@@ -140,7 +140,7 @@ class Compact:
             spec_id=places.spec_id if places else None,
         )
         report.target_bytes = limits.target_bytes
-        report.partitioned_by = places.by if places else None
+        report.partitioned_by = places.partitioning.by if places else None
         target = CompactTarget(
             files=RewriteTarget.of(
                 archived.table, registry.ledger.load(archived.topic).versions, self._config, FORMATS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from struct import unpack
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from archiver.archive.assemble import Assembler
 from archiver.errors import UpkeepError
 from archiver.files.partitioned_rows import PartitionedRows, PartitionRows
+from archiver.files.rotation import partition_folder
 from archiver.files.row_partitions import RowPartitions, Values
 from archiver.files.row_sums import Sums
 from archiver.rewrite.rewritten_file import RewrittenFile
@@ -22,7 +22,7 @@ from archiver.upkeep.compact.source_rows import SourceRows
 from archiver.upkeep.compact.target import CompactTarget, NewPlaces
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import new_id
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 
 
@@ -92,16 +92,14 @@ class OneFile:
         return not self._is_alone and self._file.size_bytes >= self._making.target.target_bytes
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        sources = self._making.sources
-        folder = sources[0].source.file.path.rpartition("/")[0]
+        sources, old = self._making.sources, self._making.sources[0].source.file
         self._file.close(
-            folder,
+            old.path.rpartition("/")[0],
             (self._making.partition, spans[0].start),
             origin=self._making.origin(spans),
-            partition_value=_time_value(sources[0].source.file.partition_values),
             digest=sum((each.digest for each in sources), RecordDigest()) if self._is_alone else None,
             recognition=_recognition(sources) if self._is_alone else None,
-            partition=next((place for each in sources if (place := each.reader.metadata.place)), None),
+            partition=next((place for each in sources if (place := each.reader.metadata.place)), old.time_partition),
         )
         yield self._file
 
@@ -142,20 +140,20 @@ class FilesByPartition:
     def _finished(
         self, part: PartitionRows, file_id: str, origin: SegmentOrigin | None, start_offset: int
     ) -> RewrittenFile:
-        places = self._places
-        time = self._time(part.values)
+        places, partitioning = self._places, self._places.partitioning
+        partition = PartitionTuple(partitioning.by, part.values)
+        self._check_time(part.values)
         self._file = file = self._making.start(file_id)
         for rows in part.rows:
             file.write(rows)
         file.close(
-            places.folder(time),
+            partition_folder(places.data_location, partitioning, partition.time_value),
             (self._making.partition, start_offset),
             origin=origin,
-            partition_value=time or 0,
             digest=part.sums.digest,
-            partition=None if places.partitioning.is_time_alone else PartitionTuple(places.by, part.values),
+            partition=UNPLACED if partition.is_time_alone else partition,
         )
-        file.info = replace(file.info, partitioned_by=places.by)
+        file.info = replace(file.info, partition=partition)
         self._file = None
         return file
 
@@ -165,24 +163,15 @@ class FilesByPartition:
             self._file = None
         self._rows.close()
 
-    def _time(self, values: Values) -> int | None:
-        """The partition value of the ingest timestamp, None if the table has no such partition."""
+    def _check_time(self, values: Values) -> None:
         partitioning = self._places.partitioning
-        if partitioning.time is None:
-            return None
-        value = values[partitioning.columns.index(partitioning.time)]
-        if value is None:
+        if partitioning.time is not None and values[partitioning.columns.index(partitioning.time)] is None:
             raise UpkeepError(
                 "rows have no ingest timestamp, so they fit into no partition of the table: another engine wrote"
                 " them. The files stay as they are; nothing is lost by that. `archiver verify` says whether they have"
                 " archived records",
                 files=[each.source.file.path for each in self._making.sources],
             )
-        return int(unpack("<i", value)[0])
-
-
-def _time_value(values: Sequence[object]) -> int:
-    return next((each for each in values if isinstance(each, int)), 0)
 
 
 def _recognition(sources: Sequence[SourceRows]) -> Recognition | None:

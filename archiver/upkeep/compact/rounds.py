@@ -168,7 +168,7 @@ class CompactRounds:
                 " it again for the new one",
                 table=table.topic.table,
                 found=[str(field) for field in table.iceberg.spec().fields],
-                expected=places.by,
+                expected=places.partitioning.by,
             )
 
     def _affordable(self, groups: Iterable[FileGroup], at_once: int) -> Iterator[tuple[FileGroup, ...]]:

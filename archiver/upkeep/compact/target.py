@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self, cast
+from typing import Self
 
-from archiver.files.rotation import PartitionBy, partition_folder
 from archiver.rewrite.target import RewriteTarget
 from catalog.partitioning import Partitioning
 
@@ -21,17 +20,6 @@ class NewPlaces:
     partitioning: Partitioning
     data_location: str
     room: int
-
-    @property
-    def by(self) -> str:
-        return self.partitioning.by
-
-    def folder(self, time_value: int | None) -> str:
-        """The folder of an ingest timestamp's partition. Column values appear in no path."""
-        time = self.partitioning.time
-        if time is None or time_value is None:
-            return self.data_location
-        return f"{self.data_location}/{partition_folder(time.name, time_value, cast('PartitionBy', time.transform))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

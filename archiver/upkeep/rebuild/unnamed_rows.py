@@ -40,7 +40,6 @@ class VersionMappings:
     texts: Mapping[int, str]
 
     def row_mapping(self, version: int) -> RowMapping | None:
-        """The mapping of a version, None if there is none."""
         text = self.texts.get(version)
         return None if text is None else row_mapping_from_text(text)
 

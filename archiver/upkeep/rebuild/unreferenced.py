@@ -70,7 +70,7 @@ def continuing_ranges(
     files = {path: formats.of_path(path) for path in listed}
 
     def describe(path: str) -> DataFileInfo:
-        return files[path].describe(objects, path, partition_value=0, table_properties=table.properties)
+        return files[path].describe(objects, path, table_properties=table.properties)
 
     described: dict[str, tuple[SegmentMetadata, DataFileInfo]] = {}
     left: list[LeftFile] = []

@@ -17,6 +17,7 @@ from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin, Seg
 from archiver.storage.spool import TaskSpool
 from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo
+from catalog.partitioning import UNPLACED
 from schema_mapping import names
 
 
@@ -55,16 +56,15 @@ class RowCopier:
                     source.path.rpartition("/")[0],
                     (wanted.partition, wanted.start_offset),
                     origin=self._origin(file.reader, wanted) if new.rows == rows and not is_part else None,
-                    partition_value=source.partition_value,
-                    partition=source.partition,
+                    partition=UNPLACED if source.partition.is_time_alone else source.partition,
                 )
             new.check(source.path)
             info = new.upload()
         beside = replace(
             info,
+            partition=source.partition,
             min_timestamp=source.min_timestamp,
             max_timestamp=source.max_timestamp,
-            partitioned_by=source.partitioned_by,
         )
         return CopiedRows(rows=rows, digest=digest.text, file=beside)
 

@@ -52,10 +52,7 @@ def _as_described(
     if file.lower_bounds:
         return file
     # A rebuilt registry has no column statistics, and no values of columns that the table is partitioned by.
-    place = file.partition or about.place
-    known = format_.describe(
-        objects, file.path, partition_value=file.partition_value, table_properties=table_properties
-    )
+    known = format_.describe(objects, file.path, table_properties=table_properties)
     return replace(
         known,
         raw_values=file.raw_values,
@@ -63,6 +60,5 @@ def _as_described(
         max_timestamp=file.max_timestamp,
         digest=file.digest or about.digest,
         recognition=file.recognition or about.recognition,
-        partitioned_by=place.by if place else file.partitioned_by,
-        partition_values=place.values if place else None,
+        partition=about.place if file.partition.values is None and about.place else file.partition,
     )

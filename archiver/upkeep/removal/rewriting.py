@@ -180,8 +180,7 @@ class _RemovingRows:
                     file.path.rpartition("/")[0],
                     origin,
                     origin=origin,
-                    partition_value=file.ordinal if file.partition_values else 0,
-                    partition=self._task.places.get(file.path),
+                    partition=self._task.places.get(file.path, file.time_partition),
                 )
         new.check(file.path, self._refuses)
         return number, new.upload()

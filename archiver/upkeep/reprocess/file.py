@@ -137,11 +137,10 @@ class _Rewriting:
         new.close(
             self._task.file.path.rpartition("/")[0],
             self._file.reader.metadata.origin,
-            partition_value=self._task.file.ordinal,
             origin=origin,
             digest=digest,
             recognition=recognition,
-            partition=partition,
+            partition=partition or self._task.file.time_partition,
         )
 
     def _uploaded(self, new: RewrittenFile) -> DataFileInfo:

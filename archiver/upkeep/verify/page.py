@@ -12,7 +12,6 @@ SHOWN: Final = 200
 
 
 def page_of(report: Mapping[str, Any], key_id: str | None) -> str:
-    """The page of a report, signed by this key."""
     return "\n".join(_lines(report, key_id)) + "\n"
 
 

@@ -292,9 +292,7 @@ def _with_footers(
                 claim = FileClaim.of(reader.metadata)
         except ContextError:
             continue  # reported when the file is read
-        info = DataFileInfo(
-            path=each.path, size_bytes=each.size_bytes, rows=claim.rows, partition_value=0, digest=claim.digest
-        )
+        info = DataFileInfo(path=each.path, size_bytes=each.size_bytes, rows=claim.rows, digest=claim.digest)
         claims[each.path] = claim, info
     if not claims:
         return evidence

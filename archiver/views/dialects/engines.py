@@ -14,7 +14,6 @@ from archiver.views.kinds import QueryEngine
 
 
 def dialect_of(engine: QueryEngine) -> Dialect:
-    """Return the engine's dialect."""
     match engine:
         case QueryEngine.SPARK:
             return Spark()

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 class ViewOptions(TypedDict, total=False):
-    """The options of `archiver views`."""
-
     rows: str
     bytes_as: str
     columns: Sequence[str]

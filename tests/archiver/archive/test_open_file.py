@@ -46,7 +46,7 @@ def local(archive: Any, tmp_path: Path) -> Path:
 def written(archive: Any, path: Path, rows: int) -> Path:
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, range(rows))))
-    writer.close(origin=ORIGIN, path="x", partition_value=0)
+    writer.close(origin=ORIGIN, path="x")
     return path
 
 

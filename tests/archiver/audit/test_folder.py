@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from archiver.audit import folder as folders
 from archiver.audit.export import export
+from archiver.audit.folder import PackLimits
 from archiver.errors import ConfigError, StorageDenied, StorageError
 from archiver.storage.objects import ObjectStore
 from catalog.iceberg.deletion_gate import Permit
@@ -16,10 +16,8 @@ from tests.support.archive.audit_trails import Written, acts, checked
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
-    monkeypatch.setattr(folders, "LEAST_PACKED", 4)
-    monkeypatch.setattr(folders, "MOST_PACKED", 6)
-    trail = Written.begin(tmp_path / "made")
+def written(tmp_path: Path) -> Written:
+    trail = Written.begin(tmp_path / "made", PackLimits(least=4, most=6, least_packs=3))
     trail.add(*acts(20))
     trail.sign()
     return trail
@@ -40,7 +38,7 @@ def test_packs_have_the_same_bytes(written: Written) -> None:
     assert written.folder.listed().last == 20
 
 
-def test_a_pack_that_was_cut_short_reads_the_same(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pack_that_was_cut_short_reads_the_same(written: Written) -> None:
     before, singles = lines(written), {path: path.read_bytes() for path in written.files("entry-*")}
     written.folder.pack(through=17)
     for path in list(singles)[3:9]:
@@ -69,8 +67,7 @@ def old(written: Written) -> None:
         os.utime(path, (0, 0))
 
 
-def test_small_packs_are_packed_together(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "LEAST_PACKS", 3)
+def test_small_packs_are_packed_together(written: Written) -> None:
     before = lines(written)
     written.folder.pack(through=17)
     assert written.folder.pack(through=17) == 0, "packs that are young may be missing in somebody's list"
@@ -81,8 +78,7 @@ def test_small_packs_are_packed_together(written: Written, monkeypatch: pytest.M
     assert checked(written.path, [written.signing.public]).is_whole
 
 
-def test_a_changed_pack_is_not_packed_again(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "LEAST_PACKS", 3)
+def test_a_changed_pack_is_not_packed_again(written: Written) -> None:
     written.folder.pack(through=17)
     path = written.files("entries-*")[1]
     path.write_bytes(path.read_bytes().replace(b'"rows":10', b'"rows":11'))

@@ -18,6 +18,7 @@ from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool_file import SpoolFile
 from catalog.errors import RegistryDenied
 from catalog.model import DataFileInfo, TopicRow
+from catalog.partitioning import PartitionTuple
 from catalog.registry import Registry
 from catalog.value_terms import ValueTerms, term_of
 
@@ -59,12 +60,16 @@ def file(tmp_path: Path, archive: Any) -> DataFileInfo:
     with closing(SpoolFile.create(path)) as spooled:
         writer = ParquetFormat().start(spooled, SegmentLayout.of_mapping(archive.rows, {}))
         writer.write(archive.batch(rows))
-        return writer.close(origin=None, path=path.as_uri(), partition_value=0)
+        return writer.close(origin=None, path=path.as_uri(), partition=PartitionTuple.of_time(0))
 
 
 def test_values_of_new_files_are_recorded(file: DataFileInfo) -> None:
     values = NotedValues()
-    keep_values(values.registry, TOPIC, [file, DataFileInfo(path="old", size_bytes=1, rows=1, partition_value=0)])
+    keep_values(
+        values.registry,
+        TOPIC,
+        [file, DataFileInfo(path="old", size_bytes=1, rows=1, partition=PartitionTuple.of_time(0))],
+    )
     assert values.files == {file.path: file.values}
     assert file.values is not None
     assert KEY_ID in file.values.columns

@@ -136,10 +136,7 @@ def test_files_are_one_range_only_with_all_of_them() -> None:
         names[3]: footer(10, 20),
         names[4]: footer(10, 20),
     }
-    described = {
-        name: (about, DataFileInfo(path=name, size_bytes=1, rows=5, partition_value=0))
-        for name, about in footers.items()
-    }
+    described = {name: (about, DataFileInfo(path=name, size_bytes=1, rows=5)) for name, about in footers.items()}
     ranges = ranges_of(described)
     assert [(item.id, tuple(file.path for file in item.files)) for item in ranges.partial] == [(other, (names[2],))]
     assert {(item.start_offset, tuple(file.path for file in item.files)) for item in ranges.whole} == {

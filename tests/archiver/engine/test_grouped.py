@@ -58,20 +58,21 @@ ENTERED: list[tuple[str, tuple[int, ...], str]] = []
 
 
 @contextmanager
-def noted(tasks: Sequence[int]) -> Iterator[None]:
+def noted(tasks: Sequence[int]) -> Iterator[Callable[[int], int]]:
     ENTERED.append(("in", tuple(tasks), threading.current_thread().name))
-    yield
+    yield lambda task: doubled(task) + 100
     ENTERED.append(("out", tuple(tasks), threading.current_thread().name))
 
 
 def test_the_tasks_of_a_group_run_in_a_context_of_their_own() -> None:
     ENTERED.clear()
     engine = InlineEngine()
-    assert found(engine, [(0, 1, 2), (4, 5), (3,)], around=noted)[5] == "no five"
+    results = found(engine, [(0, 1, 2), (4, 5), (3,)], together=noted)
+    assert results == {0: 100, 1: 102, 2: 104, 3: 106, 4: 108, 5: "no five"}
     assert {tasks for way, tasks, _ in ENTERED if way == "in"} == {(0, 1, 2), (4, 5), (3,)}
     assert {value[1:] for value in ENTERED if value[0] == "in"} == {value[1:] for value in ENTERED if value[0] == "out"}
     ENTERED.clear()
-    assert found(engine, [(index,) for index in range(6)], around=noted)[5] == "no five"
+    assert found(engine, [(index,) for index in range(6)], together=noted)[5] == "no five"
     assert not ENTERED
 
 

@@ -22,32 +22,19 @@ from archiver.ingest.task.work import translate_range
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
 from archiver.storage.spool_file import SpoolFile
-from catalog.iceberg.partition_spec import INGEST_IDS
 from catalog.partitioning import PartitionColumn, Partitioning
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch, rows_of
 from tests.support.kafka.record_batches import Record, marker
 from tests.support.kafka.record_digest import SeenRecord, digest
 
-BY_KEY = Partitioning(
-    (PartitionColumn("ingest_day", "day", 13), PartitionColumn("key_raw", "identity", 100)), INGEST_IDS
-)
-BY_BUCKET = Partitioning((PartitionColumn("key_raw_bucket", "bucket[7]", 100),), INGEST_IDS)
+BY_KEY = Partitioning((PartitionColumn("ingest_day", "day", 13), PartitionColumn("key_raw", "identity", 100)))
+BY_BUCKET = Partitioning((PartitionColumn("key_raw_bucket", "bucket[7]", 100),))
 
 
 def task_of(folder: Path, log: Sequence[bytes], end: int, by: Partitioning = BY_KEY, **changes: Any) -> TranslateTask:
     task = Bench(folder=folder, source=LogInMemory(log=log), **changes).task(0, end)
-    has_time = by.time is not None
-    return replace(
-        task,
-        target=replace(
-            task.target,
-            columns=by,
-            partitioned_by=by.by,
-            partition_by="day" if has_time else None,
-            partition_name="ingest_day" if has_time else "",
-            pending_bytes=changes.get("pending_bytes", 128 << 20),
-        ),
-    )
+    target = replace(task.target, partitioning=by, pending_bytes=changes.get("pending_bytes", 128 << 20))
+    return replace(task, target=target)
 
 
 def records(count: int, keys: int, *, size: int = 1) -> list[bytes]:
@@ -67,7 +54,7 @@ def seen(result: TaskResult) -> list[list[tuple[bytes | None, list[int]]]]:
     for item in result.ranges:
         files = []
         for file in item.files:
-            assert file.partition is not None
+            assert file.partition.values is not None
             files.append((file.partition.values[-1], [row["offset"] for row in rows_of(file)]))
         outcome.append(files)
     return outcome

@@ -26,6 +26,7 @@ from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool import TaskSpool
 from catalog.model import DataFileInfo, TranslatedRange
 from schema_mapping import RawMapping, RowMapping
+from tests.support.kafka.logs import BY_DAY
 from tests.support.kafka.record_digest import SeenRecord, digest
 
 DAY = 86_400_000
@@ -48,8 +49,7 @@ def target(folder: Path, *, target_file_size: int = 1 << 20) -> FileTarget:
         layout=SegmentLayout.of_mapping(ROW, {}),
         on_parse_error="pass_through",
         data_location=f"file://{folder}/table",
-        partition_name="ingest_day",
-        partition_by="day",
+        partitioning=BY_DAY,
         target_file_size=target_file_size,
         objects=ObjectStore.of({}, attempts=1),
         format=ParquetFormat(),

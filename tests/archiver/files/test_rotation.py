@@ -3,13 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archiver.files.rotation import TOLERANCE_MS, PartitionBy, Rotation, partition_folder, partition_values
+from archiver.files.rotation import TOLERANCE_MS, Rotation, partition_folder, partition_values
+from catalog.partitioning import PartitionColumn, Partitioning
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
 
 
-def rotation(partition_by: PartitionBy = "day") -> Rotation:
+def rotation(partition_by: str = "day") -> Rotation:
     return Rotation(partition_by=partition_by)
 
 
@@ -62,7 +63,8 @@ def test_times_that_fall_all_the_time_make_few_files():
         ("year", [0, 56], "ingest_year=2026"),
     ],
 )
-def test_partitions_count_as_iceberg_counts(partition_by: PartitionBy, values: list[int], folder: str) -> None:
+def test_partitions_count_as_iceberg_counts(partition_by: str, values: list[int], folder: str) -> None:
     times = np.array([HOUR - 1, 20_460 * DAY + 5])
     assert partition_values(times, partition_by).tolist() == values
-    assert partition_folder(f"ingest_{partition_by}", values[1], partition_by) == folder
+    by_time = Partitioning((PartitionColumn(f"ingest_{partition_by}", partition_by, 13),))
+    assert partition_folder("lake", by_time, values[1]) == f"lake/{folder}"

@@ -27,7 +27,6 @@ from pyiceberg.types import (
 )
 
 from archiver.files.row_partitions import RowPartitions, in_bytes, transformed
-from catalog.iceberg.partition_spec import INGEST_IDS
 from catalog.partitioning import PartitionColumn, Partitioning
 from schema_mapping.columns.arrow import arrow_field
 
@@ -86,7 +85,7 @@ def schema() -> pa.Schema:
 
 
 def partitioning(*columns: tuple[str, int]) -> Partitioning:
-    return Partitioning(tuple(PartitionColumn(f"c{id_}", by, id_) for by, id_ in columns), INGEST_IDS)
+    return Partitioning(tuple(PartitionColumn(f"c{id_}", by, id_) for by, id_ in columns))
 
 
 ROWS = st.lists(

@@ -13,11 +13,7 @@ def span(start: int, end: int, rows: int | None = None, digest: str | None = "f"
     files = (
         ()
         if rows is None
-        else (
-            DataFileInfo(
-                path="p", size_bytes=100, rows=rows, partition_value=0, raw_values=1, digest=digest, recognition=FITS
-            ),
-        )
+        else (DataFileInfo(path="p", size_bytes=100, rows=rows, raw_values=1, digest=digest, recognition=FITS),)
     )
     return TranslatedRange(
         id="x",

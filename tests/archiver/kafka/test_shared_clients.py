@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,7 @@ from archiver.errors import BrokerUnavailable, DataLoss
 from archiver.ingest.kafka_log.source import KafkaSource
 from archiver.ingest.plan.ranges import EpochsBefore, PlannedRange
 from archiver.kafka.broker import BrokerClient
-from archiver.kafka.shared_clients import client_for, sharing_clients
+from archiver.kafka.shared_clients import SharedClients
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched
 from tests.support.kafka.record_batches import Record, build
 
@@ -31,14 +30,14 @@ def cluster() -> Iterator[FakeCluster]:
         yield made
 
 
-def rows(cluster: FakeCluster) -> int:
+def rows(cluster: FakeCluster, shared: SharedClients | None = None) -> int:
     source = KafkaSource(options=cluster.options, topic="t", topic_id=TOPIC_ID)
-    return sum(each.records.num_rows for each in source.batches(PLANNED))
+    return sum(batch.records.num_rows for batch in source.batches(PLANNED, shared))
 
 
 def test_ranges_one_after_the_other_connect_once(cluster: FakeCluster) -> None:
-    with sharing_clients([(cluster.options, "t")]):
-        assert [rows(cluster) for _ in range(3)] == [5, 5, 5]
+    with SharedClients([(cluster.options, "t")]) as shared:
+        assert [rows(cluster, shared) for _ in range(3)] == [5, 5, 5]
     assert len(cluster.asked_for(ApiVersionsRequest)) == 2, "the first one looks for the cluster, then asks its leader"
     assert len(cluster.asked_for(FetchRequest)) == 3
     assert [rows(cluster), rows(cluster)] == [5, 5]
@@ -54,9 +53,11 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
 
     cluster.answers[MetadataRequest] = metadata
     other = cluster.options | {"client.id": "other"}
-    with sharing_clients([(cluster.options, "u"), (cluster.options, "t"), (other, "v"), (cluster.options, "t")]):
-        assert [rows(cluster), rows(cluster)] == [5, 5]
-        with client_for(cluster.options, "w") as client:
+    with SharedClients(
+        [(cluster.options, "u"), (cluster.options, "t"), (other, "v"), (cluster.options, "t")]
+    ) as shared:
+        assert [rows(cluster, shared), rows(cluster, shared)] == [5, 5]
+        with shared.client(cluster.options, "w") as client:
             client.described("t")
     assert asked == [["t", "u"]]
 
@@ -69,8 +70,8 @@ def test_a_range_asks_by_itself_where_nobody_could_tell_about_all(cluster: FakeC
         return found
 
     cluster.answers[MetadataRequest] = metadata
-    with sharing_clients([(cluster.options, "t")]):
-        assert [rows(cluster), rows(cluster)] == [5, 5]
+    with SharedClients([(cluster.options, "t")]) as shared:
+        assert [rows(cluster, shared), rows(cluster, shared)] == [5, 5]
     assert len(cluster.asked_for(MetadataRequest)) == 2
 
 
@@ -80,22 +81,22 @@ def test_a_topic_that_was_made_anew_between_two_ranges_is_refused_by_its_id(clus
         return fetched(BATCH, end=5) if is_there else fetched(error=UNKNOWN_TOPIC_ID)
 
     cluster.answers[FetchRequest] = answer
-    with sharing_clients([(cluster.options, "t")]):
-        assert rows(cluster) == 5
+    with SharedClients([(cluster.options, "t")]) as shared:
+        assert rows(cluster, shared) == 5
         cluster.topic_id = UUID(int=8)
         with pytest.raises(DataLoss, match="created again"):
-            rows(cluster)
+            rows(cluster, shared)
 
 
 def test_and_by_its_description_where_brokers_know_names_only(cluster: FakeCluster) -> None:
     cluster.versions[FetchRequest] = (4, 12)
-    with sharing_clients([(cluster.options, "t")]):
-        assert [rows(cluster) for _ in range(3)] == [5, 5, 5]
+    with SharedClients([(cluster.options, "t")]) as shared:
+        assert [rows(cluster, shared) for _ in range(3)] == [5, 5, 5]
         assert len(cluster.asked_for(MetadataRequest)) == 3, "all but the first ask again: what is known is older"
         assert len(cluster.asked_for(FetchRequest)) == 4, "the second finds out that brokers know names only"
         cluster.topic_id = UUID(int=8)
         with pytest.raises(DataLoss, match="created again"):
-            rows(cluster)
+            rows(cluster, shared)
     before = len(cluster.asked_for(MetadataRequest))
     cluster.topic_id = TOPIC_ID
     assert rows(cluster) == 5
@@ -104,50 +105,34 @@ def test_and_by_its_description_where_brokers_know_names_only(cluster: FakeClust
 
 def test_a_client_is_lent_to_one_user_at_a_time(cluster: FakeCluster) -> None:
     other_options = cluster.options | {"client.id": "other"}
-    with sharing_clients([]):
-        with client_for(cluster.options, "t") as first, client_for(cluster.options, "t") as second:
+    with SharedClients([]) as shared:
+        with shared.client(cluster.options, "t") as first, shared.client(cluster.options, "t") as second:
             assert first is not second
-        with client_for(cluster.options, "t") as again, client_for(other_options, "t") as other:
+        with shared.client(cluster.options, "t") as again, shared.client(other_options, "t") as other:
             assert again is second  # the one that came back first
             assert other.options.client_id == "other"
 
 
 def test_a_client_whose_user_failed_is_not_lent_again(cluster: FakeCluster) -> None:
-    with sharing_clients([]):
-        with pytest.raises(ValueError, match="broken"), client_for(cluster.options, "t") as failed:
+    with SharedClients([]) as shared:
+        with pytest.raises(ValueError, match="broken"), shared.client(cluster.options, "t") as failed:
             raise ValueError("broken")
-        with client_for(cluster.options, "t") as next_one:
+        with shared.client(cluster.options, "t") as next_one:
             assert next_one is not failed
 
 
 def test_where_no_broker_answers_the_range_says_so(cluster: FakeCluster) -> None:
     options = cluster.options | {"bootstrap.servers": "127.0.0.1:1"}
     source = KafkaSource(options=options, topic="t", topic_id=TOPIC_ID)
-    with sharing_clients([(options, "t")]), pytest.raises(BrokerUnavailable):
-        next(source.batches(PLANNED))
+    with SharedClients([(options, "t")]) as shared, pytest.raises(BrokerUnavailable):
+        next(source.batches(PLANNED, shared))
 
 
 def test_the_end_of_the_block_closes_its_clients(cluster: FakeCluster) -> None:
-    with sharing_clients([]), client_for(cluster.options, "t") as client:
+    with SharedClients([]) as shared, shared.client(cluster.options, "t") as client:
         assert client.topics() == ("t",)
     with pytest.raises(RuntimeError, match="closed"):
         client.topics()
-
-
-def test_another_thread_has_its_own_clients(cluster: FakeCluster) -> None:
-    seen: list[object] = []
-
-    def look() -> None:
-        with client_for(cluster.options, "t") as client:
-            seen.append(client)
-
-    with sharing_clients([]):
-        look()
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
-        look()
-    assert seen[0] is seen[2] is not seen[1]
 
 
 def test_all_are_closed_though_one_of_them_fails_to(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,9 +149,9 @@ def test_all_are_closed_though_one_of_them_fails_to(cluster: FakeCluster, monkey
     other = cluster.options | {"client.id": "other"}
     with (
         pytest.raises(OSError, match="is gone"),
-        sharing_clients([]),
-        client_for(cluster.options, "t") as first,
-        client_for(other, "t") as second,
+        SharedClients([]) as shared,
+        shared.client(cluster.options, "t") as first,
+        shared.client(other, "t") as second,
     ):
         pass
     assert set(closed) == {first, second}

@@ -50,7 +50,7 @@ def test_a_file_with_another_digest_is_refused(
     with TaskSpool(target.spool) as spool:
         with RewrittenFile(target, spool, layout_of(target, archive)) as file:
             file.write(rows)
-            file.close((tmp_path / FOLDER).as_uri(), (0, 0), partition_value=0, digest=digest)
+            file.close((tmp_path / FOLDER).as_uri(), (0, 0), digest=digest)
         with pytest.raises(UpkeepError, match="would not give back exactly the records") as refused:
             file.check("old.parquet")
     assert refused.value.context["file"] == "old.parquet"
@@ -85,7 +85,7 @@ def test_a_file_names_its_largest_record(target: RewriteTarget, archive: Any, la
         ):
             for batch, records in old.all_records():
                 file.write(batch, records)
-            file.close(lake.folder.as_uri(), (0, 0), partition_value=0)
+            file.close(lake.folder.as_uri(), (0, 0))
         file.check(path)
         with ParquetFormat().open(store, file._local.uri) as reader:
             largest = reader.metadata.largest_record

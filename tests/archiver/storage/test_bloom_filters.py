@@ -139,7 +139,7 @@ def test_the_writer_gives_files_the_layouts_filters_and_counts_them(archive: Any
             writer.write(rows_of(archive, GROUP_ROWS, start=start))
         writer.write(rows_of(archive, 1))
         events = writer.size_bytes
-        info = writer.close(origin=None, path="a", partition_value=0)
+        info = writer.close(origin=None, path="a")
         assert {name for _, name, offset, _ in metadata(path) if offset} == ({"kafka, offset"} if expected else set())
         sizes.append((events, info.size_bytes))
     filters_of_two = 2 * FilterSize(GROUP_ROWS, 0.01).size

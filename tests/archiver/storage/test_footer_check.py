@@ -91,7 +91,7 @@ def asked(path: Path) -> int:
 def described(path: Path) -> int:
     """Describe the file as a data file: whether it could be. Any error but ours goes on."""
     try:
-        ParquetFormat().describe(ObjectStore.of({}), path.as_uri(), partition_value=0, table_properties={})
+        ParquetFormat().describe(ObjectStore.of({}), path.as_uri(), table_properties={})
     except BadSegment:
         return 0
     return 1

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from archiver.errors import StorageDenied, StorageUnavailable
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_commits import JournalCommits, agreeing
+from archiver.storage.journal_sums import SumLimits
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.settle import Landed, Settled
@@ -72,11 +73,11 @@ def test_a_commit_that_is_summed_up_and_alone_has_the_ranges_of_both(journal: Ta
     journal.keep_commit(late, both)
     before = held(journal)
     age(journal)
-    assert journal.sum_up(least=2).written == 1
+    assert journal.sum_up(limits=SumLimits(least=2)).written == 1
     journal.keep_settled(settled(late, both[0]))
     assert held(journal) == before
     age(journal)
-    assert journal.sum_up(least=2).written == 0, "one object alone stays"
+    assert journal.sum_up(limits=SumLimits(least=2)).written == 0, "one object alone stays"
     journal.keep_settled(settled(late, both[1]))
     assert held(journal) == before
 
@@ -158,7 +159,7 @@ def test_a_list_misses_nothing_of_what_is_summed_up_meanwhile(journal: TableJour
     """The summary's place is just before its first commit: there the page ends."""
     before = held(journal)
     folder = str(journal.folder)
-    store = cast("ObjectStore", Paged(names(journal)[0], lambda: journal.sum_up(least=2)))
+    store = cast("ObjectStore", Paged(names(journal)[0], lambda: journal.sum_up(limits=SumLimits(least=2))))
     result = current_ranges(agreeing(JournalCommits(folder=folder, objects=store).read())).ranges
     assert len(names(journal)) == 1, "it was summed up while the list was read"
     assert held_files(result) == before

@@ -20,11 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archiver.errors import BadSegment, StorageDenied, StorageError, StorageUnavailable
-from archiver.storage import journal_sums
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_commits import JournalCommits
 from archiver.storage.journal_memory import JournalMemory
-from archiver.storage.journal_sums import JournalSummer
+from archiver.storage.journal_sums import JournalSummer, SumLimits
 from archiver.storage.journal_survey import survey
 from catalog.errors import RegistryOutdated
 from catalog.journal_entries import JournaledCommit
@@ -48,9 +47,7 @@ from tests.support.storage.old_journal import (
 DENIED = StorageDenied("denied", file="f")
 
 
-@pytest.fixture(autouse=True)
-def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_sums, "LEAST_SUMMARIES", 3)
+LIMITS = SumLimits(least=4, least_summaries=3)
 
 
 @pytest.fixture
@@ -58,8 +55,9 @@ def journal(tmp_path: Path) -> TableJournal:
     return old_journal(tmp_path)
 
 
-def sum_up(journal: TableJournal, store: Troubled | None = None, **values: Any) -> Any:
-    return JournalSummer(commits=(store or Troubled()).of(journal), memory=journal.memory, least=4, **values).run()
+def sum_up(journal: TableJournal, store: Troubled | None = None, *, limits: SumLimits = LIMITS, **values: Any) -> Any:
+    commits = (store or Troubled()).of(journal)
+    return JournalSummer(commits=commits, memory=journal.memory, limits=limits, **values).run()
 
 
 def path(journal: TableJournal, name: str) -> Path:
@@ -192,14 +190,14 @@ def test_an_object_that_is_written_again_meanwhile_stays(journal: TableJournal) 
     assert (3, 0, 10) in [value[:3] for value in held(journal)]
 
 
-def test_summaries_stay_small(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summaries_stay_small(journal: TableJournal) -> None:
     said = entries(journal)
-    monkeypatch.setattr(journal_sums, "MOST_BYTES", 4_000)
-    sum_up(journal)
+    small = replace(LIMITS, most_bytes=4_000)
+    sum_up(journal, limits=small)
     assert 1 < len(names(journal)) < COMMITS
     assert entries(journal) == said
     age(journal)
-    assert sum_up(journal).written == 0, "full ones aren't summed up again"
+    assert sum_up(journal, limits=small).written == 0, "full ones aren't summed up again"
 
 
 def test_two_at_once_do_no_harm(journal: TableJournal) -> None:
@@ -228,22 +226,21 @@ def test_a_store_that_keeps_everything_keeps_both(journal: TableJournal, caplog:
     assert "doesn't let" in caplog.records[0].message
 
 
-def test_a_store_that_keeps_everything_is_not_asked_for_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_sums, "REFUSALS", 4)
-    monkeypatch.setattr(journal_sums, "READERS", 2)
+def test_a_store_that_keeps_everything_is_not_asked_for_each(tmp_path: Path) -> None:
+    few = replace(LIMITS, refusals=4, readers=2)
     journal = old_journal(tmp_path)
     store = Troubled(refuses=lambda _: True, refusal=DENIED)
-    sum_up(journal, store)
+    sum_up(journal, store, limits=few)
     assert store.removals == 5
     for number in range(COMMITS, COMMITS + 6):
         journal.keep_commit(commit_name(HOUR + 500 - number), [span(0, number * 10, number * 10 + 10)])
     age(journal)
     said = entries(journal)
-    done = sum_up(journal, store)
+    done = sum_up(journal, store, limits=few)
     assert (done.written, done.kept) == (1, 13 + 6), "new ones are summed up as before"
     journal = replace(journal, memory=JournalMemory())  # another process
     age(journal)
-    assert sum_up(journal, Troubled()).written == 0
+    assert sum_up(journal, Troubled(), limits=few).written == 0
     assert len(names(journal)) == 2
     assert entries(journal) == said
 

@@ -38,7 +38,7 @@ def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
     writer = ParquetFormat().start(SpoolFile.create(path), layout)
     for batch in batches:
         writer.write(batch)
-    writer.close(origin=ORIGIN, path="x", partition_value=0)
+    writer.close(origin=ORIGIN, path="x")
     return path.as_uri()
 
 
@@ -58,7 +58,7 @@ def grouped(archive: Any, tmp_path: Path):
 
 
 def described(path: Path) -> DataFileInfo:
-    return ParquetFormat().describe(OBJECTS, path.as_uri(), partition_value=0, table_properties={})
+    return ParquetFormat().describe(OBJECTS, path.as_uri(), table_properties={})
 
 
 def without_null_counts(data: bytes) -> bytes:

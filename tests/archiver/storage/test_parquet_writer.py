@@ -17,6 +17,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionTuple
 from tests.support.storage.filled_rows import rows_of
 from tests.support.storage.parquet_pages import page_sizes
 
@@ -39,7 +40,7 @@ def write(archive: Any, folder: Path, *batches: pa.RecordBatch, name: str = "a")
     writer = ParquetFormat().start(SpoolFile.create(path), layout_of(archive))
     for batch in batches:
         writer.write(batch)
-    return path, writer.close(origin=ORIGIN, path=f"s3://lake/{name}.parquet", partition_value=19_000)
+    return path, writer.close(origin=ORIGIN, path=f"s3://lake/{name}.parquet", partition=PartitionTuple.of_time(19_000))
 
 
 def test_rows_come_back_as_they_went_in(archive: Any, tmp_path: Path):
@@ -114,7 +115,7 @@ def test_footer_names_the_origin(archive: Any, tmp_path: Path):
 def test_footer_has_the_digest_with_its_algorithm(archive: Any, tmp_path: Path):
     writer = ParquetFormat().start(SpoolFile.create(tmp_path / "a.parquet"), layout_of(archive))
     writer.write(rows_of(archive, 1))
-    info = writer.close(origin=ORIGIN, path="s3://lake/a.parquet", partition_value=1, digest="0" * 30 + "7f")
+    info = writer.close(origin=ORIGIN, path="s3://lake/a.parquet", digest="0" * 30 + "7f")
     pairs = pq.read_metadata(tmp_path / "a.parquet").metadata
     assert info.digest == "0" * 30 + "7f"
     assert pairs[b"archiver.digest"] == b"0" * 30 + b"7f"
@@ -123,7 +124,7 @@ def test_footer_has_the_digest_with_its_algorithm(archive: Any, tmp_path: Path):
 
 def test_metrics_follow_the_tables_modes(archive: Any, tmp_path: Path):
     path, info = write(archive, tmp_path, rows_of(archive, 3), archive.batch([archive.row(offset=13, value=None)]))
-    assert (info.rows, info.path, info.partition_value) == (4, "s3://lake/a.parquet", 19_000)
+    assert (info.rows, info.path, info.partition.time_value) == (4, "s3://lake/a.parquet", 19_000)
     assert info.size_bytes == path.stat().st_size
     assert info.lower_bounds == {
         10: struct.pack("<i", 0),
@@ -189,7 +190,7 @@ def test_five_hundred_values_of_five_megabytes(archive: Any, tmp_path: Path):
     writer = ParquetFormat(compression_level=1).start(SpoolFile.create(path), layout_of(archive))
     for i in range(500):
         writer.write(archive.batch([archive.row(offset=10 + i, value=value)]))
-    info = writer.close(origin=ORIGIN, path="s3://lake/big.parquet", partition_value=1)
+    info = writer.close(origin=ORIGIN, path="s3://lake/big.parquet")
     assert info.rows == 500
     assert max(page_sizes(path, "val.__raw__")) <= (5 << 20) + 64
 
@@ -240,7 +241,7 @@ def test_size_grows_and_tells_when_to_rotate(archive: Any, tmp_path: Path):
         writer.write(archive.batch(archive.row(offset=i * 10 + j, value=source.randbytes(60_000)) for j in range(10)))
         sizes.append(writer.size_bytes)
     assert sizes == sorted(sizes)
-    info = writer.close(origin=ORIGIN, path="s3://lake/a", partition_value=1)
+    info = writer.close(origin=ORIGIN, path="s3://lake/a")
     assert sizes[-1] == pytest.approx(info.size_bytes, rel=0.1)
 
 
@@ -256,7 +257,7 @@ def test_abort_after_close_keeps_the_file(archive: Any, tmp_path: Path):
     path = tmp_path / "a.parquet"
     writer = ParquetFormat().start(SpoolFile.create(path), layout_of(archive))
     writer.write(rows_of(archive, 1))
-    writer.close(origin=ORIGIN, path="s3://lake/a", partition_value=1)
+    writer.close(origin=ORIGIN, path="s3://lake/a")
     writer.abort()
     assert path.exists()
 
@@ -275,6 +276,6 @@ def test_batches_of_few_rows_are_joined(archive: Any, tmp_path: Path):
     for batch in batches:
         writer.write(batch)
         most = max(most, len(writer._gathered))  # type: ignore[attr-defined]
-    writer.close(origin=ORIGIN, path="s3://lake/a", partition_value=1)
+    writer.close(origin=ORIGIN, path="s3://lake/a")
     assert most <= 16
     assert pq.read_table(path).to_pylist() == pa.Table.from_batches(batches).to_pylist()

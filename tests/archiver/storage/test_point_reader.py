@@ -58,7 +58,7 @@ def written(tmp_path: Path, archive: Any) -> Path:
     with closing(SpoolFile.create(path)) as file:
         writer = ParquetFormat().start(file, SegmentLayout.of_mapping(archive.rows, {}, {KEY_ID: 0.01}))
         writer.write(varied(archive))
-        writer.close(origin=None, path=path.as_uri(), partition_value=0)
+        writer.close(origin=None, path=path.as_uri())
     return path
 
 

@@ -67,7 +67,7 @@ def test_a_file_claims_the_order_that_its_rows_have(archive: Any, tmp_path: Path
         writer = ParquetFormat().start(spooled, SegmentLayout.of_mapping(archive.rows, {}))
         for offset in offsets:
             writer.write(archive.batch([archive.row(offset=offset)]))
-        info = writer.close(origin=None, path=path.as_uri(), partition_value=0)
+        info = writer.close(origin=None, path=path.as_uri())
     is_sorted = offsets == sorted(offsets)
     assert info.is_sorted is is_sorted
     assert bool(pq.read_metadata(path).row_group(0).sorting_columns) is is_sorted

@@ -84,7 +84,7 @@ def file_of(path: Path, values: pa.StructArray) -> str:
     rows = rows.set_column(rows.schema.get_field_index("val"), ROWS.arrow_schema.field("val"), values)
     writer = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(ROWS, {}))
     writer.write(rows)
-    writer.close(origin=None, path="x", partition_value=0)
+    writer.close(origin=None, path="x")
     return path.as_uri()
 
 

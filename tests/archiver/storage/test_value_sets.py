@@ -30,6 +30,7 @@ from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool_file import SpoolFile
 from archiver.storage.value_sets import FEWEST, MOST_VALUES, SetLimits, SetsOfBlocks, ValueSets
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionTuple
 from catalog.value_terms import MOST_BYTES, Lookup, ValueTerms, term_of
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.columns.fixed import HEADER_KEY_ID, HEADER_VALUE_ID, RAW_HEADER_KEY_ID
@@ -130,7 +131,7 @@ def written(
         layout = SegmentLayout.of_mapping(archive.rows, {}, filters or {})
         segment = ParquetFormat().start(file, replace(layout, set_limits=limits))
         segment.write(batch)
-        return segment.close(origin=None, path=path.as_uri(), partition_value=0)
+        return segment.close(origin=None, path=path.as_uri(), partition=PartitionTuple.of_time(0))
 
 
 def test_a_file_has_sets_of_keys_and_headers(tmp_path: Path, archive: Any) -> None:

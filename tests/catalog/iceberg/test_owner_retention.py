@@ -129,9 +129,10 @@ def test_more_snapshots_than_the_archiver_keeps(catalog: MemoryCatalog) -> None:
 
 def test_remarks_are_logged_once(catalog: MemoryCatalog, caplog: pytest.LogCaptureFixture) -> None:
     set_properties(catalog, **{AGE: "7777777777", "gc.enabled": "FALSE"})
+    logged: set[str] = set()
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            warn_once(catalog.load(), SnapshotRetention(seconds=4_321.0))
+            warn_once(catalog.load(), SnapshotRetention(seconds=4_321.0), logged)
     assert len(caplog.messages) == len(set(caplog.messages)) == 2
     assert all(each.startswith("kafka.orders: `") for each in caplog.messages)
 

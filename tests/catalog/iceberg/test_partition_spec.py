@@ -165,7 +165,7 @@ def test_whole_numbers_are_truncated_to_powers_of_two_alone(kind: IcebergType) -
     assert error.value.context["partition_by"] == "truncate(1000, val.n)"
     for text in ("truncate(1, val.n)", "truncate(1024, val.n)", "truncate(1000, val.a)"):
         assert len(partitioning_for(terms(text), table, "flat").columns) == 1
-    current = Partitioning((PartitionColumn("step", "truncate[1000]", 30),), frozenset())
+    current = Partitioning((PartitionColumn("step", "truncate[1000]", 30),))
     kept = partitioning_for(terms("truncate(1000, val.n)"), table, "flat", current=current)
     assert kept.by == "truncate[1000](30)"
     with pytest.raises(UnfitPartitioning):

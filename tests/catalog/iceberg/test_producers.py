@@ -14,7 +14,7 @@ from catalog.iceberg.light_transaction import LightTransaction
 from catalog.iceberg.lineage import summary_of
 from catalog.iceberg.producers import overwrite
 from catalog.iceberg.rewrite_commit import Rewritten, commit_rewrite, data_files
-from catalog.iceberg.whole_files import WrittenLists
+from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import new_id
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from tests.support.catalog.avro_blocks import without_last_block
@@ -79,11 +79,9 @@ def test_a_summary_counts_the_manifests(lake: MemoryCatalog) -> None:
 
 
 @pytest.mark.parametrize("is_another_process", [False, True])
-def test_no_snapshot_is_made_on_a_list_that_was_cut_short(
-    lake: MemoryCatalog, monkeypatch: pytest.MonkeyPatch, *, is_another_process: bool
-) -> None:
+def test_no_snapshot_is_made_on_a_list_that_was_cut_short(lake: MemoryCatalog, *, is_another_process: bool) -> None:
     if is_another_process:
-        monkeypatch.setattr("catalog.iceberg.producers._WRITTEN", WrittenLists(0))
+        lake.lists = WrittenLists()
     paths, damaged = lake.paths(), current_list(lake)
     without_last_block(damaged)
     with pytest.raises(MetadataDamaged, match=damaged.name):
@@ -125,7 +123,7 @@ def test_a_manifest_that_is_cut_short_only_while_it_is_written_anew_is_noticed(t
     table = lake.load().iceberg
     gone = data_files(lake.load(), {lake.paths()[0]})
     without_last_block(damaged := Path(manifest.manifest_path.removeprefix("file://")))
-    producer = overwrite(LightTransaction(table), {})
+    producer = overwrite(LightTransaction(table), {}, WrittenLists())
     for each in gone.values():
         producer.delete_data_file(each)
     with pytest.raises(MetadataDamaged, match=damaged.name):

@@ -10,11 +10,10 @@ from pyiceberg.io import InputFile, OutputFile, OutputStream
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from catalog.iceberg.append import Attempt, prepare
-from catalog.iceberg.whole_files import WholeFiles, WrittenLists
+from catalog.iceberg.whole_files import WholeFiles
+from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import new_id
 from tests.support.catalog.memory import MemoryCatalog, span
-
-KEPT_BYTES = 1 << 20
 
 
 class Counting(PyArrowFileIO):
@@ -99,7 +98,7 @@ def test_a_store_that_fails_is_told_where_the_file_is_closed(tmp_path: Path) -> 
         stream.close()
 
 
-def test_an_append_asks_the_store_for_nothing_but_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_asks_the_store_for_nothing_but_two_files(tmp_path: Path) -> None:
     catalog, store = MemoryCatalog(tmp_path), Counting()
     table = catalog.load()
     table.iceberg.io = store
@@ -119,12 +118,12 @@ def test_the_next_append_asks_only_whether_the_list_is_there_that_the_last_one_w
     assert brought(catalog) == 3
 
 
-def test_an_append_after_another_writer_reads_that_ones_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_after_another_writer_reads_that_ones_list(tmp_path: Path) -> None:
     catalog, store = MemoryCatalog(tmp_path), Counting()
     append(catalog, store, 0)
-    with monkeypatch.context() as another_process:
-        another_process.setattr("catalog.iceberg.producers._WRITTEN", WrittenLists(KEPT_BYTES))
-        append(catalog, Counting(), 10)
+    lists, catalog.lists = catalog.lists, WrittenLists()
+    append(catalog, Counting(), 10)
+    catalog.lists = lists
     append(catalog, store, 20)
     assert store.asked == ["create", "create", "read", "create", "create"]
     assert brought(catalog) == 3
@@ -152,7 +151,7 @@ def test_lists_are_kept_up_to_so_many_bytes() -> None:
 
 
 def test_only_lists_are_kept(tmp_path: Path) -> None:
-    lists = WrittenLists(KEPT_BYTES)
+    lists = WrittenLists()
     for name in ("snap-1-0-a.avro", "a-m0.avro"):
         with WholeFiles(PyArrowFileIO(), lists).new_output(str(tmp_path / name)).create() as stream:
             stream.write(b"x")
@@ -160,7 +159,7 @@ def test_only_lists_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_list_that_the_store_did_not_take_is_not_kept(tmp_path: Path) -> None:
-    lists, place = WrittenLists(KEPT_BYTES), tmp_path / "snap-1-0-a.avro"
+    lists, place = WrittenLists(), tmp_path / "snap-1-0-a.avro"
     place.mkdir()
     stream = WholeFiles(PyArrowFileIO(), lists).new_output(str(place)).create(overwrite=True)
     stream.write(b"x")

@@ -11,7 +11,7 @@ from archiver.audit.acts import NO_RECORDS, Act, Appended, Began, Evolved, Noted
 from archiver.audit.check import TrailReport
 from archiver.audit.checkpoints import Checkpoint, sign
 from archiver.audit.entry import FIRST_PREV, Author, Draft, Subject
-from archiver.audit.folder import TrailFolder
+from archiver.audit.folder import PackLimits, TrailFolder
 from archiver.audit.signing import PublicKey, SigningKey
 from archiver.audit.trails import FoundTrail
 from archiver.storage.objects import ObjectStore
@@ -26,9 +26,7 @@ EMPTY = ChainHead(table_uuid=UUID_, entries=0, last_hash=FIRST_PREV, digest=NO_R
 
 
 def appended(number: int) -> Appended:
-    one = DataFileInfo(
-        path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, partition_value=0, digest=digest_text(number)
-    )
+    one = DataFileInfo(path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, digest=digest_text(number))
     ranges = TranslatedRange(
         id=new_id(),
         topic="orders",
@@ -59,18 +57,20 @@ class Written:
     path: Path
     signing: SigningKey
     stored: TrailFolder | None = None
+    limits: PackLimits = field(default_factory=PackLimits)
     head: ChainHead = EMPTY
     checkpoints: list[Checkpoint] = field(default_factory=list)
 
     @classmethod
-    def begin(cls, folder: Path) -> Written:
+    def begin(cls, folder: Path, limits: PackLimits | None = None) -> Written:
         folder.mkdir(parents=True)
         (folder / "trail").mkdir()
-        return cls(path=folder / "trail", signing=SigningKey.generate(folder / "key.pem", folder / "key.pem.pub"))
+        signing = SigningKey.generate(folder / "key.pem", folder / "key.pem.pub")
+        return cls(path=folder / "trail", signing=signing, limits=limits or PackLimits())
 
     @property
     def folder(self) -> TrailFolder:
-        return self.stored or TrailFolder(path=self.path.as_uri(), objects=ObjectStore())
+        return self.stored or TrailFolder(path=self.path.as_uri(), objects=ObjectStore(), limits=self.limits)
 
     def add(self, *those: Act, subject: Subject = SUBJECT) -> None:
         for act in those:

@@ -51,7 +51,7 @@ class CompactedTable:
         rows = rows_of(self.archive, range(start, end, step), partition=partition)
         path = self.lake.add(self.archive.rows, self.archive.batch(rows), start, end, partition=partition)
         assert path is not None
-        info = DataFileInfo(path=path, size_bytes=1, rows=len(rows), partition_value=0)
+        info = DataFileInfo(path=path, size_bytes=1, rows=len(rows))
         file = StoredFile(
             id=path, file=info, rows=len(rows), digest=None, expected=len(rows) + expected, schema_version=1
         )

@@ -55,7 +55,7 @@ from catalog.iceberg.creation import NewTable
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
-from catalog.partitioning import PartitionTerm
+from catalog.partitioning import PartitionTerm, PartitionTuple
 from catalog.value_terms import Lookup, ValueTerms
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.row import RowMapping, table_schema
@@ -167,7 +167,11 @@ class Lake:
             writer = ParquetFormat().start(file, replace(layout, set_limits=self.set_limits))
             writer.write(batch)
             info = writer.close(
-                origin=origin, path=local.as_uri(), partition_value=DAY, digest=digest, largest_record=largest
+                origin=origin,
+                path=local.as_uri(),
+                partition=PartitionTuple.of_time(DAY),
+                digest=digest,
+                largest_record=largest,
             )
         if info.values is not None:
             self.values[info.path] = info.values

@@ -30,6 +30,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, TopicRow, new_id
+from catalog.partitioning import PartitionTuple
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry
 from schema_mapping import names
@@ -109,7 +110,7 @@ class Workshop:
             info = writer.close(
                 origin=replace(origin, start_offset=start, end_offset=end, files=files, range_id=range_id),
                 path=path,
-                partition_value=self._ordinal(sources[0]),
+                partition=self._partition(sources[0]),
                 digest=digest.text,
             )
             objects.upload(local, path, expected=info.size_bytes)
@@ -132,11 +133,9 @@ class Workshop:
         span = RecordSpan(partition=0, start_offset=start, end_offset=end, rows=info.rows, digest=info.digest)
         return NewFile(file=info, spans=(span,))
 
-    def _ordinal(self, path: str) -> int:
-        existing = {file.path: file.ordinal for file in self.files()}
-        waiting = {
-            file.path: file.partition_value for item in self.registry.files.pending(self.topic) for file in item.files
-        }
+    def _partition(self, path: str) -> PartitionTuple:
+        existing = {file.path: file.time_partition for file in self.files()}
+        waiting = {file.path: file.partition for item in self.registry.files.pending(self.topic) for file in item.files}
         return (existing | waiting)[path]
 
 

@@ -26,6 +26,7 @@ from catalog.iceberg.properties import metrics_properties
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
+from catalog.partitioning import PartitionTuple
 from schema_mapping.field_ids import Assignment, LedgerState, assign
 from schema_mapping.protobuf.descriptors import SourceSchema
 from schema_mapping.row import PartitionSource
@@ -135,7 +136,7 @@ def _measure(table: ArchiveTable, schema: Schema, path: str, footer: pq.FileMeta
         path=path,
         size_bytes=len(table.io.new_input(path)),
         rows=measured["record_count"],
-        partition_value=units[table.partitioning.columns[0].transform],
+        partition=PartitionTuple.of_time(units[table.partitioning.columns[0].transform]),
         column_sizes=measured["column_sizes"],
         value_counts=measured["value_counts"],
         null_value_counts=measured["null_value_counts"],

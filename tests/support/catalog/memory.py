@@ -33,8 +33,9 @@ from catalog.iceberg.creation import NewTable
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.iceberg.schema_change import SchemaChange
+from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
-from catalog.partitioning import PartitionTerm
+from catalog.partitioning import PartitionTerm, PartitionTuple
 
 TOPIC = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
 
@@ -65,7 +66,7 @@ def change(*value_fields: NestedField, version: int = 1, dropped: frozenset[int]
 
 
 def file(path: str = "file:///nowhere.parquet", *, rows: int = 5) -> DataFileInfo:
-    return DataFileInfo(path=path, size_bytes=1000, rows=rows, partition_value=20_000)
+    return DataFileInfo(path=path, size_bytes=1000, rows=rows, partition=PartitionTuple.of_time(20_000))
 
 
 def span(
@@ -106,6 +107,7 @@ class MemoryCatalog:
         empty = MetastoreCatalog._empty_table_metadata()
         self.metadata = update_table_metadata(empty, updates, enforce_validation=True)
         self.io = PyArrowFileIO()
+        self.lists = WrittenLists()
         self.script: list[Callable[[Attempt], None]] = []
         self.attempts: list[Attempt] = []
         self.unreachable_loads = 0
@@ -119,7 +121,7 @@ class MemoryCatalog:
         behind = self.older_loads.pop(0) if self.older_loads else 0
         state = self.states[max(0, len(self.states) - 1 - behind)] if behind else self.metadata
         table = Table(("kafka", "orders"), state.model_copy(deep=True), "", self.io, catalog=None)  # type: ignore[arg-type]
-        return ArchiveTable(topic=TOPIC, iceberg=table)
+        return ArchiveTable(topic=TOPIC, iceberg=table, lists=self.lists)
 
     def send(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)

@@ -20,6 +20,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentLayout
 from archiver.wire import DecodedBatches, decode_batches
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionColumn, Partitioning
 from schema_mapping import RawMapping, RowMapping
 from tests.support.kafka.record_batches import Record, build
 
@@ -32,13 +33,18 @@ def batch(base: int, *records: Record, leader_epoch: int = 5) -> bytes:
     return build(records, base_offset=base, leader_epoch=leader_epoch, builder="aiokafka")
 
 
+BY_DAY = Partitioning((PartitionColumn("ingest_day", "day", 13),))
+
+
 @dataclass(frozen=True, kw_only=True)
 class LogInMemory:
     log: Sequence[bytes]
     cuts: Sequence[int] = ()
     fails_after: int | None = None
 
-    def read(self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float) -> KafkaReading:
+    def read(
+        self, planned: PlannedRange, *, plan_time_ms: int, budget_seconds: float, shared: object = None
+    ) -> KafkaReading:
         return KafkaReading(self.batches(planned), planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
 
     @classmethod
@@ -82,8 +88,7 @@ class Bench:
             ),
             on_parse_error=self.on_parse_error,  # type: ignore[arg-type]
             data_location=f"file://{self.folder}/table/data",
-            partition_name="ingest_day",
-            partition_by="day",
+            partitioning=BY_DAY,
             target_file_size=self.target_file_size,
             objects=ObjectStore.of({}, attempts=1),
             format=self.format,

@@ -23,7 +23,7 @@ from archiver.storage.spool_file import SpoolFile
 from archiver.storage.taken_rows import taken
 from archiver.storage.value_sets import ValueSets
 from catalog.model import DataFileInfo
-from catalog.partitioning import PartitionTuple
+from catalog.partitioning import UNPLACED, PartitionTuple
 from catalog.recognition import Recognition
 from schema_mapping import names
 from schema_mapping.columns.fixed import INGEST_TIMESTAMP_ID
@@ -40,16 +40,13 @@ class ArrowFormat:
     def open(self, objects: ObjectStore, path: str, *, reads_all: bool = False) -> ArrowReader:
         return ArrowReader(objects, path)
 
-    def describe(
-        self, objects: ObjectStore, path: str, *, partition_value: int, table_properties: Mapping[str, str]
-    ) -> DataFileInfo:
+    def describe(self, objects: ObjectStore, path: str, *, table_properties: Mapping[str, str]) -> DataFileInfo:
         with self.open(objects, path) as reader:
             about, (low, high) = reader.metadata, reader.ingested()
         return DataFileInfo(
             path=path,
             size_bytes=objects.size(path),
             rows=about.rows,
-            partition_value=partition_value,
             digest=about.digest,
             lower_bounds={INGEST_TIMESTAMP_ID: struct.pack("<q", low)},
             upper_bounds={INGEST_TIMESTAMP_ID: struct.pack("<q", high)},
@@ -83,13 +80,12 @@ class ArrowWriter:
         *,
         origin: SegmentOrigin | None,
         path: str,
-        partition_value: int,
         digest: str | None = None,
         recognition: Recognition | None = None,
-        partition: PartitionTuple | None = None,
+        partition: PartitionTuple = UNPLACED,
         largest_record: int | None = None,
     ) -> DataFileInfo:
-        assert partition is None, "this format keeps no partitions of columns"
+        assert partition.is_time_alone, "this format keeps no partitions of columns"
         nothing = pa.RecordBatch.from_pylist([], self._layout.schema)
         pairs = footer_of(self._layout, origin, digest, recognition, largest_record=largest_record)
         self._ipc.write_batch(nothing, custom_metadata=pairs)
@@ -101,7 +97,7 @@ class ArrowWriter:
             path=path,
             size_bytes=self._file.size,
             rows=self._totals.rows,
-            partition_value=partition_value,
+            partition=partition,
             raw_values=self._totals.raw_values,
             min_timestamp=low,
             max_timestamp=high,

@@ -9,6 +9,7 @@ from archiver.ingest.plan.ranges import EpochsBefore, PlannedRange, plan_partiti
 from archiver.kafka.losses import check_topic_id
 from archiver.topics.seen_partition import SeenPartition, furthest
 from catalog.model import PartitionOffset
+from catalog.offset_range import OffsetRange
 
 
 def known(next_offset: int, leader_epoch: int = 3) -> PartitionOffset:
@@ -37,7 +38,7 @@ def test_what_is_lost_before_a_first_record_is_archived_is_a_loss_too():
     with pytest.raises(DataLoss, match=r"deleted.*lost='\[2, 5\)'"):
         plan_partition("orders", late)
     plan = plan_topic("orders", [late], accept_gaps=True)
-    assert (plan.lost, plan.failed) == ({0: (2, 5)}, {})
+    assert (plan.lost, plan.failed) == ((OffsetRange(0, 2, 4),), {})
     assert [(each.start_offset, each.end_offset) for each in plan.ranges] == [(5, 90)]
 
 
@@ -106,7 +107,7 @@ def test_an_accepted_gap_is_named_and_gone_past():
     emptied = SeenPartition(partition=3, log_start=90, last_stable=90, known=known(40))
     plan = plan_topic("orders", [gone, whole, fresh, emptied], accept_gaps=True)
     assert plan.failed == {}
-    assert plan.lost == {0: (40, 50), 3: (40, 90)}
+    assert plan.lost == (OffsetRange(0, 40, 49), OffsetRange(3, 40, 89))
     assert [(each.partition, each.start_offset) for each in plan.ranges] == [(0, 50), (1, 60), (2, 50)]
 
 
@@ -115,7 +116,7 @@ def test_a_log_that_was_cut_back_is_no_gap_to_accept():
     shorter = SeenPartition(partition=1, log_start=0, last_stable=30, known=known(40))
     plan = plan_topic("orders", [diverged, shorter], accept_gaps=True)
     assert set(plan.failed) == {0, 1}
-    assert plan.lost == {}
+    assert plan.lost == ()
 
 
 def test_staged_ranges_count_as_archived():

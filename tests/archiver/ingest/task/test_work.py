@@ -33,6 +33,7 @@ from archiver.storage.parquet import ParquetFormat
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentReader, SegmentWriter
 from archiver.storage.spool_file import SpoolFile
 from catalog.model import DataFileInfo
+from catalog.partitioning import PartitionTuple
 from schema_mapping import LedgerState, RawMapping, RowMapping, assign, compile_mapping
 from tests.support.kafka.logs import DAY, Bench, LogInMemory, batch, rows_of
 from tests.support.kafka.record_batches import Record, marker, patched, raw_batch
@@ -64,7 +65,7 @@ def test_each_day_has_its_file_and_ranges_follow_each_other(tmp_path: Path):
     for place, each in enumerate(result.ranges):
         assert each.file is not None
         assert (each.topic, each.partition, each.schema_version, each.leader_epoch) == ("orders", 4, 3, 5)
-        assert each.file.partition_value == place
+        assert each.file.partition == PartitionTuple.of_time(place, "day(13)")
         rows = rows_of(each.file)
         assert [row["offset"] for row in rows] == list(range(each.start_offset, each.end_offset))
         folder, name = each.file.path.split("/")[-2:]

@@ -14,6 +14,7 @@ from archiver.ingest.topic.unreadable_offsets import UnreadableOffsets
 from archiver.kafka import BrokerClient
 from archiver.topics.seen_partition import SeenPartition
 from catalog.model import PartitionOffset
+from catalog.offset_range import OffsetRange
 from schema_mapping.errors import ContextError
 from tests.support.kafka.fake_brokers import TOPIC_ID, FakeCluster, fake_cluster, fetched
 from tests.support.kafka.record_batches import Record, build
@@ -24,7 +25,8 @@ SEEN = SeenPartition(
     partition=0, log_start=0, last_stable=15, known=PartitionOffset(next_offset=5, leader_epoch=3), last_epoch=3
 )
 CORRUPT = CorruptBatch("A batch does not match its checksum")
-Spans = dict[int, tuple[int, int]]
+UNREADABLE = OffsetRange(0, 5, 9)
+Spans = dict[int, OffsetRange]
 Refused = dict[int, ContextError]
 
 
@@ -60,7 +62,7 @@ def spans(cluster: FakeCluster, error: ContextError | None, *, accepts: bool = T
 @pytest.mark.parametrize(("middle", "error"), [(BAD, CORRUPT), (b"", LeaderSilent("nothing"))])
 def test_a_span_ends_at_the_next_sound_batch(cluster: FakeCluster, middle: bytes, error: ContextError) -> None:
     serve(cluster, middle)
-    assert spans(cluster, error) == ({0: (5, 10)}, {})
+    assert spans(cluster, error) == ({0: UNREADABLE}, {})
 
 
 def test_what_can_be_read_is_no_loss(cluster: FakeCluster) -> None:
@@ -81,7 +83,7 @@ def test_a_replica_with_the_records_stops_the_partition(cluster: FakeCluster) ->
     assert lost == {}
     assert "Another replica has the records" in str(refused[0])
     serve(cluster, BAD, at_replica=BAD)
-    assert spans(cluster, CORRUPT) == ({0: (5, 10)}, {})
+    assert spans(cluster, CORRUPT) == ({0: UNREADABLE}, {})
     cluster.hanging.add(1)
     lost, refused = spans(cluster, CORRUPT)
     assert lost == {}
@@ -89,9 +91,9 @@ def test_a_replica_with_the_records_stops_the_partition(cluster: FakeCluster) ->
 
 
 def test_a_plan_continues_after_the_span() -> None:
-    plan = plan_topic("t", [SEEN], unreadable={0: (5, 10)})
+    plan = plan_topic("t", [SEEN], unreadable={0: UNREADABLE})
     (planned,) = plan.ranges
-    assert (plan.lost, plan.failed) == ({0: (5, 10)}, {})
+    assert (plan.lost, plan.failed) == ((UNREADABLE,), {})
     assert (planned.start_offset, planned.end_offset, planned.owns_head) == (10, 15, True)
     assert (planned.epochs.archived, planned.epochs.at_leader) == (3, -1)
-    assert plan_topic("t", [SEEN]).lost == {}
+    assert plan_topic("t", [SEEN]).lost == ()

@@ -19,6 +19,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.compact.choice import CompactLimits, FileGroup, Reason, choose
 from archiver.upkeep.compact.task import GroupResult
 from catalog.digests import add_digests
+from catalog.partitioning import PartitionTuple
 from tests.support.archive.compacted import CompactedTable
 from tests.support.archive.lake import TOPIC
 from tests.support.archive.partitioned import check_files
@@ -88,7 +89,8 @@ def test_a_table_by_time_alone_names_no_values_of_columns(table: CompactedTable)
     table.repartition("month")
     (done,) = move(table)
     (new,) = done.rewritten.files
-    assert (new.file.partition, new.file.partition_value) == (None, 646)
+    assert new.file.partition == PartitionTuple.of_time(646, "month(13)")
+    assert {about.place for about in footers(done)} == {None}
     assert "/ingest_month=2023-11/" in new.file.path
     assert specs_in(table) == {table.spec_id}
     assert table.records() == before

@@ -19,6 +19,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFor, Unreferenced, continuing_ranges
 from catalog.model import DataFileInfo, new_id
+from catalog.partitioning import PartitionTuple
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, file
 
 VERSION = 3
@@ -89,9 +90,7 @@ def test_files_are_chained_from_where_the_table_ends(folder: Folder) -> None:
         (ids[1], 20, 30),
         (ids[2], 30, 40),
     ]
-    assert {one.file and (one.file.partitioned_by, one.file.partition_value) for one in found.ranges} == {
-        ("day(13)", 5)
-    }
+    assert {one.file and one.file.partition for one in found.ranges} == {PartitionTuple.of_time(5, "day(13)")}
     assert found.left == ()
 
 

@@ -26,6 +26,7 @@ from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.refill_commit import Refill, prepare_refill
 from catalog.model import TranslatedRange, new_id
+from catalog.partitioning import PartitionTuple
 from catalog.ranges.holes import ExpectedFile, ExpectedRange, Hole
 from tests.support.archive.archived_rows import rows_of
 from tests.support.archive.lake import DAY, TOPIC, Lake
@@ -233,7 +234,7 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
             bloom_filters={},
         )
     )
-    source = replace(file(path, rows=5), partition_value=DAY)
+    source = replace(file(path, rows=5), partition=PartitionTuple.of_time(DAY))
     whole = RowRange(partition=0, start_offset=0, end_offset=5)
     copied = copier.copy(source, whole, without=np.array([1], np.int64))
     assert copied.file is not None

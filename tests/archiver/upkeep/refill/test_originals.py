@@ -28,7 +28,7 @@ def lost(tmp_path: Path) -> TranslatedRange:
     """A range as a task describes it."""
     bench = Bench(folder=tmp_path, source=LogInMemory(log=[batch(0, *[Record(timestamp=DAY, value=b"v")] * 3)]))
     task = bench.task(0, 3)
-    (made,) = translate_range(replace(task, target=replace(task.target, partitioned_by="day(13)"))).ranges
+    (made,) = translate_range(task).ranges
     return made
 
 
@@ -38,7 +38,7 @@ def found(one: TranslatedRange) -> tuple[DataFileInfo, ...]:
 
 def test_a_file_that_is_as_described_comes_back_as_described(lost: TranslatedRange):
     assert lost.file is not None
-    assert lost.file.partitioned_by == "day(13)"
+    assert lost.file.partition.by == "day(13)"
     assert found(lost) == lost.files
 
 
@@ -51,12 +51,12 @@ def test_what_a_registry_forgot_of_the_columns_is_read_from_the_file(lost: Trans
 
 def test_the_partition_that_a_journal_does_not_have_is_read_from_the_file(archive: Any, tmp_path: Path):
     """Values of columns are kept in no journal, so a registry that was rebuilt from one has none."""
-    place = PartitionTuple("day(13), identity(101)", (b"\x01", b"v"))
+    place = PartitionTuple("day(13), identity(101)", (b"\x01\0\0\0", b"v"))
     path = tmp_path / "ours.parquet"
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch([archive.row(offset=0), archive.row(offset=1)]))
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=2)
-    file = writer.close(origin=origin, path=path.as_uri(), partition_value=0, partition=place)
+    file = writer.close(origin=origin, path=path.as_uri(), partition=place)
     one = TranslatedRange(
         id="R",
         topic="t",
@@ -70,7 +70,7 @@ def test_the_partition_that_a_journal_does_not_have_is_read_from_the_file(archiv
     )
     kept = JournaledCommit.from_json(JournaledCommit(commit_id="C", ranges=(one,)).to_json()).ranges[0]
     assert kept.file is not None
-    assert (file.partition, kept.file.partition, kept.file.partitioned_by) == (place, None, place.by)
+    assert (file.partition, kept.file.partition) == (place, PartitionTuple(place.by, None))
     (found_file,) = originals([kept], OBJECTS, FORMATS, archive.properties)["R"]
     assert found_file == file
 

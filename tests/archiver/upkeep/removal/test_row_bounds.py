@@ -29,7 +29,7 @@ def written(archive: Any, path: Path, offsets: list[int]) -> TableFile:
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=99)
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, offsets)))
-    writer.close(origin=origin, path="x", partition_value=0)
+    writer.close(origin=origin, path="x")
     return TableFile(
         path=path.as_uri(),
         format="parquet",

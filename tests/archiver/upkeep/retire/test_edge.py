@@ -29,7 +29,7 @@ def local(archive: Any, tmp_path: Path) -> Path:
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, range(ROWS))))
-    writer.close(origin=origin, path="x", partition_value=0)
+    writer.close(origin=origin, path="x")
     return path
 
 

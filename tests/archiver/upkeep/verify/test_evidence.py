@@ -9,6 +9,7 @@ import pytest
 
 from archiver.upkeep.verify.evidence import contradictions
 from catalog.model import DataFileInfo, TranslatedRange
+from catalog.partitioning import PartitionTuple
 from catalog.ranges.stored_ranges import StoredFile, StoredRange
 
 
@@ -32,7 +33,9 @@ def stored(start: int, end: int, *files: StoredFile) -> StoredRange:
 
 
 def part(path: str | None, rows: int, number: int, *, expected: int | None = None) -> StoredFile:
-    info = None if path is None else DataFileInfo(path=path, size_bytes=9, rows=rows, partition_value=0)
+    info = (
+        None if path is None else DataFileInfo(path=path, size_bytes=9, rows=rows, partition=PartitionTuple.of_time(0))
+    )
     return StoredFile(
         id=path or "B",
         file=info,

@@ -64,7 +64,7 @@ def local(archive: Any, rows: pa.RecordBatch, tmp_path: Path) -> Path:
     path = tmp_path / "ours.parquet"
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, {}))
     writer.write(rows)
-    writer.close(origin=ORIGIN, path="x", partition_value=0, digest=digest_of(archive, rows))
+    writer.close(origin=ORIGIN, path="x", digest=digest_of(archive, rows))
     return path
 
 

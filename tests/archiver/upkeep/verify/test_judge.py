@@ -21,7 +21,7 @@ def digest(number: int) -> str:
 
 
 def stored(start: int, end: int, rows: int, number: int, path: str) -> StoredRange:
-    info = DataFileInfo(path=path, size_bytes=9, rows=rows, partition_value=0, digest=digest(number))
+    info = DataFileInfo(path=path, size_bytes=9, rows=rows, digest=digest(number))
     return StoredRange.of(
         TranslatedRange(
             id=path,
