@@ -1,1 +1,0 @@
-# This kernel offers nothing to Python: other kernels cimport it.
