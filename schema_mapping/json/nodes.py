@@ -73,7 +73,7 @@ class NodeTables:
         self.nodes.extend(rows)
         return len(self.nodes) - len(rows)
 
-    def _of(self, kind: JsonType, output: AnyOutput) -> JsonNode:
+    def _of(self, kind: JsonType, output: AnyOutput) -> JsonNode:  # noqa: PLR0911 - a table of types
         match kind, output:
             case _, StructOutput(whole=whole) if whole is not None:
                 return JsonNode(op=OPS["CUT"], out=whole, extra=output.output)

@@ -95,7 +95,7 @@ class _Reader:
         types = [self._plain(kind, schema, document, above, depth) for kind in kinds]
         return types[0] if len(types) == 1 else _choice(types)
 
-    def _plain(
+    def _plain(  # noqa: PLR0911 - a table of types
         self, kind: str, schema: Mapping[str, Any], document: Any, above: tuple[int, ...], depth: int
     ) -> JsonType:
         match kind:
@@ -206,7 +206,7 @@ def _kinds(schema: Mapping[str, Any]) -> list[str]:
     return [kind for kind, words in _KEYWORDS_OF.items() if any(word in schema for word in words)][:1]
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: Any) -> str:  # noqa: PLR0911 - a table of types
     match value:
         case None:
             return "null"
