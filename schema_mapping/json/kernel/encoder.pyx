@@ -18,54 +18,15 @@ from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CHOICE, OP_CUT, OP_DOUBLE, OP_INT, OP_LONG, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT, Node,
     Tables, presence,
 )
+from schema_mapping.json.kernel.writing cimport (
+    NO_MEMORY, NO_PROBLEM, NOT_A_FORM, OTHER_VALUE, Source, Unknown, Writing, is_inline, is_null, stop, write_colon,
+)
 from schema_mapping.kernel.blocks cimport Block, buffer_of, enlarged, new_block
 from schema_mapping.kernel.octets cimport load32, load64, utf8_step, write_decimal
 
 cdef enum:
     ROOM = LONGEST_DOUBLE + 64
     WIDEST = 12         # bytes that one byte of a text may take, and a pair of escapes
-
-cdef enum Problem:
-    NO_PROBLEM = 0
-    NO_MEMORY = 1
-    NOT_A_FORM = 2
-    OTHER_VALUE = 3
-
-# Row i of a row space is value i + shift of the buffers.
-cdef struct Source:
-    const uint8_t* validity
-    const uint8_t* values
-    const uint8_t* data
-    int64_t shift
-
-cdef struct Writing:
-    const Node* nodes
-    const uint64_t* names
-    const uint8_t* texts
-    Source* sources
-    uint8_t* p
-    uint8_t* start
-    uint8_t* end
-    void* owner             # a list with one item, the block
-    uint8_t special[128]    # ASCII characters that are escaped: the letter after the backslash, or 1 for a number
-    const int32_t* entries  # of the orders, and where each object's order is
-    const int32_t* order_start
-    const int32_t* order_size
-    const uint8_t* is_null  # by member: whether it differs from `nulls`
-    bint nulls
-    uint32_t escapes
-    uint32_t spaces
-    int32_t indent
-    int style
-    int depth
-    int problem
-    int column              # that has the problem
-
-# What is left of an object's unknown members.
-cdef struct Unknown:
-    const uint8_t* p
-    const uint8_t* end
-
 
 cdef bint grow(Writing* w, int64_t more) noexcept nogil:
     with gil:
@@ -90,17 +51,6 @@ cdef bint grow_block(Writing* w, int64_t more) noexcept:
 
 cdef inline bint has_room(Writing* w, int64_t more) noexcept nogil:
     return w.end - w.p >= more or grow(w, more)
-
-
-cdef inline bint is_null(const Source* source, int64_t i) noexcept nogil:
-    i += source.shift
-    return source.validity != NULL and not (source.validity[i >> 3] >> (i & 7)) & 1
-
-
-cdef inline bint stop(Writing* w, int problem, int column) noexcept nogil:
-    w.problem = problem
-    w.column = column
-    return False
 
 
 cdef bint write_span(Writing* w, const uint8_t* start, int64_t size) noexcept nogil:
@@ -220,10 +170,6 @@ cdef bint write_line(Writing* w) noexcept nogil:
     return True
 
 
-cdef inline bint is_inline(const Writing* w, uint8_t bracket) noexcept nogil:
-    return bracket == 0x5B and w.spaces & (SPACE_INLINE | SPACE_FLAT) != 0
-
-
 cdef bint begin(Writing* w, uint8_t bracket, bint is_first) noexcept nogil:
     # Writes what comes before a member or item: the bracket or a comma, and space.
     if not has_room(w, ROOM):
@@ -261,17 +207,6 @@ cdef bint finish(Writing* w, uint8_t bracket, bint is_empty) noexcept nogil:
     w.p[0] = bracket + 2
     w.p += 1
     return True
-
-
-cdef inline void write_colon(Writing* w) noexcept nogil:
-    if w.spaces & SPACE_BEFORE:
-        w.p[0] = 32
-        w.p += 1
-    w.p[0] = 0x3A
-    w.p += 1
-    if w.spaces & SPACE_COLON:
-        w.p[0] = 32
-        w.p += 1
 
 
 cdef bint write_name(Writing* w, uint64_t slot) noexcept nogil:

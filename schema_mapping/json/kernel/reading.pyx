@@ -10,14 +10,15 @@ from libc.stdlib cimport realloc
 from libc.string cimport memcmp, memcpy
 
 from schema_mapping.json.kernel.numbers cimport NumberText, read_double, read_number_text, styles_of
+from schema_mapping.json.kernel.puts cimport (
+    pass_space, push_order, put_number, put_present, put_text, refuse, row_of, takes,
+)
 from schema_mapping.json.kernel.scanning cimport scan_text, skip_literal, skip_value, unescape
 from schema_mapping.json.kernel.shapes cimport Shapes
 from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CHOICE, OP_CUT, OP_DOUBLE, OP_INT, OP_LONG, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT, Node,
 )
-from schema_mapping.kernel.growing cimport (
-    Growing, make_data_room, mark, note_too_large, put_bytes, put_valid, ready,
-)
+from schema_mapping.kernel.growing cimport Growing, make_data_room, mark, note_too_large, ready
 from schema_mapping.kernel.map_keys cimport find_replaced
 from schema_mapping.kernel.octets cimport hash_text
 
@@ -26,37 +27,6 @@ cdef enum:
     MOST_INDENT = 16
 
 cdef uint64_t LARGEST_LONG = 0x7FFFFFFFFFFFFFFF
-
-
-cdef inline int64_t row_of(Reading* r, const Growing* column) noexcept nogil:
-    return r.counts[column.space] - 1
-
-
-cdef inline const uint8_t* put_number(
-    Reading* r, int32_t out, const void* value, int width, const uint8_t* p
-) noexcept nogil:
-    cdef Growing* column = &r.columns[out]
-    cdef int64_t row = row_of(r, column)
-    if not ready(r.owner, column, row):
-        return fail(r, STOPPED, p)
-    memcpy(column.values + row * width, value, width)
-    mark(column, row)
-    return p
-
-
-cdef inline const uint8_t* put_present(Reading* r, int32_t out, const uint8_t* p) noexcept nogil:
-    cdef Growing* column
-    if out < 0:
-        return p
-    column = &r.columns[out]
-    return p if put_valid(r.owner, column, row_of(r, column)) else fail(r, STOPPED, p)
-
-
-cdef inline const uint8_t* put_text(
-    Reading* r, int32_t out, const uint8_t* start, int64_t size, const uint8_t* p
-) noexcept nogil:
-    cdef Growing* column = &r.columns[out]
-    return p if put_bytes(r.owner, column, row_of(r, column), start, size) else fail(r, STOPPED, p)
 
 
 cdef const uint8_t* read_number(Reading* r, const Node* node, const uint8_t* p) noexcept nogil:
@@ -161,11 +131,6 @@ cdef void note_open(Reading* r, const uint8_t* p, const uint8_t* inside, bint is
         r.seen.spaces |= SPACE_INLINE if size else SPACE_FLAT
 
 
-cdef inline const uint8_t* pass_space(Reading* r, const uint8_t* p) noexcept nogil:
-    # Passes the space before a value, a comma or a bracket, if there is any.
-    return p if p < r.end and p[0] > 32 else skip_space(p, r.end)
-
-
 cdef const uint8_t* pass_comma(Reading* r, const uint8_t* p) noexcept nogil:
     cdef const uint8_t* next = pass_space(r, p + 1)
     if not r.seen.comma:
@@ -197,14 +162,6 @@ cdef bint more_order(Reading* r) noexcept nogil:
     if order == NULL:
         return False
     r.order, r.order_room = order, room
-    return True
-
-
-cdef inline bint push_order(Reading* r, int32_t entry) noexcept nogil:
-    if r.order_size == r.order_room and not more_order(r):
-        return False
-    r.order[r.order_size] = entry
-    r.order_size += 1
     return True
 
 
@@ -458,27 +415,6 @@ cdef const uint8_t* read_list(Reading* r, const Node* node, const uint8_t* p, in
         if r.search.replaced[node.space].count > replaced:
             r.loose = True
     return p
-
-
-cdef inline bint takes(int op, uint8_t octet) noexcept nogil:
-    # Whether a value that begins with a byte can be of a type.
-    if op == OP_TEXT or op == OP_CUT:
-        return True
-    if octet == QUOTE:
-        return op == OP_STRING
-    if octet == 0x7B:
-        return op == OP_OBJECT or op == OP_MAP
-    if octet == 0x5B:
-        return op == OP_ARRAY
-    if octet == b"t" or octet == b"f":
-        return op == OP_BOOLEAN
-    return (octet == b"-" or 48 <= octet <= 57) and OP_INT <= op <= OP_DOUBLE
-
-
-cdef const uint8_t* refuse(Reading* r, const uint8_t* p, int depth) noexcept nogil:
-    # Fails with a value that is JSON, but of another type; or with what isn't JSON.
-    cdef const uint8_t* end = skip_value(r, p, depth)
-    return NULL if end == NULL else fail(r, OTHER_TYPE, p)
 
 
 cdef const uint8_t* read_value(Reading* r, const Node* node, const uint8_t* p, int depth) noexcept nogil:
