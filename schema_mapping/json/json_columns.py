@@ -16,9 +16,9 @@ from schema_mapping.columns.types import ColumnType
 from schema_mapping.json.types import (
     ArrayType,
     ChoiceType,
+    JsonMember,
     JsonType,
     MapType,
-    MemberType,
     ObjectType,
     ScalarType,
     branch_name,
@@ -43,12 +43,12 @@ class JsonColumns:
     """The structs by name, each with the members that its fields come from."""
 
     structs: dict[str, tuple[GraphField, ...]] = field(default_factory=dict)
-    members: dict[str, tuple[MemberType, ...]] = field(default_factory=dict)
+    members: dict[str, tuple[JsonMember, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, root: JsonType) -> JsonColumns:
         columns = cls()
-        kind = root if isinstance(root, ObjectType) else ObjectType((MemberType(VALUE, root),))
+        kind = root if isinstance(root, ObjectType) else ObjectType((JsonMember(VALUE, root),))
         columns.held(kind, ROOT)
         return columns
 
@@ -67,7 +67,7 @@ class JsonColumns:
             case ObjectType(members):
                 return self._struct(members, at)
             case ChoiceType(branches):
-                return self._struct(tuple(MemberType(branch_name(branch), branch) for branch in branches), f"{at}|")
+                return self._struct(tuple(JsonMember(branch_name(branch), branch) for branch in branches), f"{at}|")
             case _:
                 return ColumnType.STRING
 
@@ -92,7 +92,7 @@ class JsonColumns:
             raise KeyError(path)
         return DeclaredField(name=member.name, type=type_text(member.type))
 
-    def _struct(self, members: tuple[MemberType, ...], name: str) -> StructOf:
+    def _struct(self, members: tuple[JsonMember, ...], name: str) -> StructOf:
         self.members[name] = members
         self.structs[name] = ()
         self.structs[name] = tuple(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from schema_mapping.columns.outputs import NO_COLUMN, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
 from schema_mapping.json.json_columns import VALUE
 from schema_mapping.json.kernel.tables import OPS, name_hash
-from schema_mapping.json.types import ArrayType, ChoiceType, JsonType, MapType, MemberType, ObjectType, ScalarType
+from schema_mapping.json.types import ArrayType, ChoiceType, JsonMember, JsonType, MapType, ObjectType, ScalarType
 
 _OPS: Final = {"boolean": "BOOLEAN", "int": "INT", "integer": "LONG", "number": "DOUBLE", "string": "STRING"}
 _PLAIN: Final = frozenset(
@@ -110,7 +110,7 @@ class NodeTables:
             case _:
                 raise AssertionError(f"{kind} has no column {output}")
 
-    def _fill(self, at: int, members: Sequence[MemberType], output: StructOutput, unknown: int) -> None:
+    def _fill(self, at: int, members: Sequence[JsonMember], output: StructOutput, unknown: int) -> None:
         node = self.nodes[at]
         node.out, node.extra, node.count = output.output, unknown, len(members)
         node.object, node.member = len(self.objects), len(self.names)
@@ -120,7 +120,7 @@ class NodeTables:
         for place, member in enumerate(members):
             self.nodes[node.first + place] = self._of(member.type, output.fields[member.name])
 
-    def _add_names(self, node: JsonNode, members: Sequence[MemberType]) -> None:
+    def _add_names(self, node: JsonNode, members: Sequence[JsonMember]) -> None:
         size = 1 << (2 * len(members)).bit_length()
         table = [0] * size
         for member in members:

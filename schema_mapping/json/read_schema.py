@@ -17,9 +17,9 @@ from schema_mapping.json.types import (
     ANY,
     ArrayType,
     ChoiceType,
+    JsonMember,
     JsonType,
     MapType,
-    MemberType,
     ObjectType,
     ScalarType,
     branch_name,
@@ -54,7 +54,7 @@ def read_type(document: Any, references: Mapping[str, Any] | None = None) -> Jso
 
     Raises DescriptorError if a reference leads nowhere.
     """
-    reader = _Reader(document, references or {})
+    reader = _SchemaReader(document, references or {})
     try:
         return reader.type(document, document, (), 0)
     except RecursionError:
@@ -62,7 +62,7 @@ def read_type(document: Any, references: Mapping[str, Any] | None = None) -> Jso
 
 
 @dataclass(slots=True)
-class _Reader:
+class _SchemaReader:
     root: Any
     references: Mapping[str, Any]
     count: int = 0
@@ -121,7 +121,7 @@ class _Reader:
         properties = schema.get("properties")
         if isinstance(properties, dict) and properties:
             members = tuple(
-                MemberType(name, self.type(part, document, above, depth + 1), _doc(part))
+                JsonMember(name, self.type(part, document, above, depth + 1), _doc(part))
                 for name, part in properties.items()
                 if part is not False and len(name.encode("utf-8", "surrogatepass")) <= LONGEST_NAME and _is_text(name)
             )
@@ -241,7 +241,7 @@ def _choice(types: Sequence[JsonType]) -> JsonType:
 
 def _joined(objects: Sequence[ObjectType]) -> ObjectType | None:
     """Return one object with the members of all. None if two of them have a member of different types."""
-    members: dict[str, MemberType] = {}
+    members: dict[str, JsonMember] = {}
     for kind in objects:
         for member in kind.members:
             if members.setdefault(member.name, member).type != member.type:

@@ -39,7 +39,7 @@ class MapType:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberType:
+class JsonMember:
     name: str
     type: JsonType
     doc: str | None = None
@@ -47,7 +47,7 @@ class MemberType:
 
 @dataclass(frozen=True, slots=True)
 class ObjectType:
-    members: tuple[MemberType, ...]
+    members: tuple[JsonMember, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def to_data(kind: JsonType, *, docs: bool = False) -> Any:
             return "json"
 
 
-def _member_data(member: MemberType, *, docs: bool) -> list[Any]:
+def _member_data(member: JsonMember, *, docs: bool) -> list[Any]:
     doc = [member.doc] if docs and member.doc else []
     return [member.name, to_data(member.type, docs=docs), *doc]
 
@@ -113,8 +113,8 @@ def from_data(data: Any) -> JsonType:
             raise DescriptorError("a type of JSON values that this archiver doesn't know; upgrade it", type=repr(data))
 
 
-def _member(data: list[Any]) -> MemberType:
-    return MemberType(data[0], from_data(data[1]), data[2] if len(data) > 2 else None)  # noqa: PLR2004
+def _member(data: list[Any]) -> JsonMember:
+    return JsonMember(data[0], from_data(data[1]), data[2] if len(data) > 2 else None)  # noqa: PLR2004
 
 
 def type_text(kind: JsonType) -> str:
