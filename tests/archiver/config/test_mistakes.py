@@ -164,8 +164,10 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
         ),
         (
             '[topics.orders]\nvalue = "raw"',
-            "topics.orders.value: 'raw' is not a section: write { format = … };"
-            " allowed: 'raw', 'protobuf', 'avro', 'json'",
+            (
+                "topics.orders.value: 'raw' is not a section: write { format = … };"
+                " allowed: 'raw', 'protobuf', 'avro', 'json'"
+            ),
         ),
         (
             '[topics.orders]\nvalue = { format = "protobuf", mesage = "x" }',
