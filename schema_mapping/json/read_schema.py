@@ -66,6 +66,7 @@ class _SchemaReader:
     root: Any
     references: Mapping[str, Any]
     count: int = 0
+    merges: int = 0
     identified: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,11 +147,14 @@ class _SchemaReader:
         return _choice(flat)
 
     def _merged(self, schema: Mapping[str, Any], document: Any, depth: int = 0) -> dict[str, Any]:
-        """Merge the parts of `allOf`. The first part that has a keyword counts, and properties come together."""
-        merged = {key: value for key, value in schema.items() if key != "allOf"}
+        """Merge the parts of `allOf`, then the schema itself, which counts first. Properties come together."""
+        own = {key: value for key, value in schema.items() if key != "allOf"}
         parts = schema["allOf"]
-        if not isinstance(parts, list) or depth > MOST_DEPTH:
-            return merged
+        self.merges += 1
+        if not isinstance(parts, list) or depth > MOST_DEPTH or self.merges > MOST_TYPES:
+            return own
+        merged: dict[str, Any] = {}
+        properties: dict[str, Any] = {}
         for part in parts:
             inside = document
             steps = 0
@@ -162,9 +166,10 @@ class _SchemaReader:
             if inside is not document and json.dumps(part).find('"$ref"') >= 0:
                 continue  # its references are those of another document: what it has is kept as unknown members
             flat = self._merged(part, inside, depth + 1) if part.get("allOf") else part
-            properties = {**(flat.get("properties") or {}), **(merged.get("properties") or {})}
-            merged = {**flat, **merged, **({"properties": properties} if properties else {})}
-        return merged
+            properties = {**properties, **{k: v for k, v in _properties(flat).items() if k not in properties}}
+            merged = {**flat, **merged}
+        properties |= _properties(own)
+        return {**merged, **own, **({"properties": properties} if properties else {})}
 
     def _referred(self, reference: str, document: Any) -> tuple[Any, Any]:
         name, _, fragment = reference.partition("#")
@@ -193,13 +198,18 @@ class _SchemaReader:
         return target, document
 
 
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
     """Return the names of the types that the schema allows, as far as it says."""
     kinds = schema.get("type")
     if isinstance(kinds, str):
         return [kinds]
     if isinstance(kinds, list):
-        return [kind for kind in dict.fromkeys(kinds) if isinstance(kind, str)]
+        return list(dict.fromkeys(kind for kind in kinds if isinstance(kind, str)))
     values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
     if values:
         return list(dict.fromkeys(map(_kind_of, values)))

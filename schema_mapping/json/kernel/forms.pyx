@@ -87,7 +87,8 @@ cdef class Forms:
             if kept == NULL:
                 return False
             self.text, self.text_room = kept, size
-        memcpy(self.text, text, size)
+        if size:
+            memcpy(self.text, text, size)
         self.text_size = size
         return True
 
