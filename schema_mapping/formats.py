@@ -15,6 +15,7 @@ UNNAMED: Final = "protobuf"
 _OURS: Final[Mapping[str, tuple[str, str]]] = {
     UNNAMED: ("schema_mapping.protobuf.format", "PROTOBUF"),
     "avro": ("schema_mapping.avro.format", "AVRO"),
+    "json": ("schema_mapping.json.format", "JSON"),
     "protobuf_messages": ("schema_mapping.protobuf.format", "PROTOBUF_MESSAGES"),
     "raw": ("schema_mapping.raw_mapping", "RAW"),
 }

@@ -17,7 +17,7 @@ import typer
 from pydantic import BaseModel
 
 from archiver.cli.app import app
-from archiver.config.formats import AvroFormat, ProtobufFormat
+from archiver.config.formats import AvroFormat, JsonFormat, ProtobufFormat
 from archiver.config.model import (
     ArchiveSection,
     MetricsSection,
@@ -49,6 +49,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "[defaults] and [topics.NAME]": TopicSection,
     "Formats": ProtobufFormat,
     "Avro": AvroFormat,
+    "JSON": JsonFormat,
 }
 IN_WORDS = {
     "spool": Path(tempfile.gettempdir()) / f"archiver-spool-{os.getuid()}",

@@ -238,5 +238,43 @@ class AvroFormat(FormatSection):
         return self
 
 
-FormatConfig = Annotated[RawFormat | ProtobufFormat | AvroFormat, Field(discriminator="format")]
+class JsonFormat(FormatSection):
+    """JSON keys or values, with a JSON Schema from a file or a registry's subject."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    format: Literal["json"]
+    schema_files: Paths = Field(default=(), alias="schema")
+    wire_format: Literal["plain", "confluent"] = "plain"
+    subject: str | None = Field(default=None, min_length=1)
+    max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
+    max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
+
+    @property
+    def registry_setting(self) -> str | None:
+        return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
+
+    @property
+    def column_limits(self) -> ColumnLimits:
+        return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
+
+    def anchored(self, folder: Path) -> Self:
+        return self.model_copy(update={"schema_files": tuple(folder / path for path in self.schema_files)})
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.wire_format == "plain":
+            if not self.schema_files:
+                raise ValueError(
+                    'give `schema` (a JSON Schema; files that it refers to after it), or wire_format = "confluent" for'
+                    " schemas from a schema registry"
+                )
+            if self.subject is not None:
+                raise ValueError('`subject` goes with wire_format = "confluent"')
+        elif self.schema_files:
+            raise ValueError('with wire_format = "confluent" the schema comes from the registry: give no `schema`')
+        return self
+
+
+FormatConfig = Annotated[RawFormat | ProtobufFormat | AvroFormat | JsonFormat, Field(discriminator="format")]
 """How keys or values are read: one of the formats, chosen by `format`."""

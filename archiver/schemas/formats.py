@@ -10,6 +10,7 @@ from archiver.config.formats import FormatSection
 from archiver.errors import ConfigError
 from archiver.schemas.avro.settings import AVRO_SETTINGS
 from archiver.schemas.format_settings import FormatSettings, ProposedFile, SchemaPlace
+from archiver.schemas.json.settings import JSON_SETTINGS
 from archiver.schemas.protobuf.settings import PROTOBUF_SETTINGS
 from archiver.schemas.raw import RAW_SETTINGS
 from archiver.schemas.registry.envelope import EnvelopeReader
@@ -55,6 +56,6 @@ class Formats:
         return next((entry for entry in self.entries if path.suffix in entry.suffixes), self.entries[0])
 
 
-_ENTRIES: Final[tuple[FormatSettings[Any], ...]] = (PROTOBUF_SETTINGS, AVRO_SETTINGS, RAW_SETTINGS)
+_ENTRIES: Final[tuple[FormatSettings[Any], ...]] = (PROTOBUF_SETTINGS, AVRO_SETTINGS, JSON_SETTINGS, RAW_SETTINGS)
 FORMATS: Final = Formats(_ENTRIES)
 """The formats of the archiver."""

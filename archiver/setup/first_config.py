@@ -38,6 +38,7 @@ _ADVICE: Final = {
     "archive": '# journal = "s3://BUCKET/_archiver"\n',
     "spark": '# master = "local[*]"\n',
 }
+_REGISTERED: Final = "Protobuf, as Avro or as JSON"
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -124,10 +125,12 @@ def _proposal(part: str, sampled: Sampled, draft: TopicDraft) -> Iterator[str]:
         yield f'# {part} = {{ format = "avro", schema = "FILE.avsc" }}  # if it is Avro'
     elif look is Look.PROTOBUF:
         yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
+    elif look is Look.JSON:
+        yield f'# {part} = {{ format = "json", schema = "FILE.schema.json" }}'
     elif look is Look.REGISTRY and draft.asked_registry:
-        yield f"# {part}: the registry doesn't have all of these ids as Protobuf, or as Avro: it is archived as bytes"
+        yield f"# {part}: the registry doesn't have all of these ids as {_REGISTERED}: it is archived as bytes"
     elif look is Look.REGISTRY:
-        yield f"# {part}: set [schema_registry], and `archiver init` looks whether its schemas are Protobuf or Avro"
+        yield f"# {part}: set [schema_registry], and `archiver init` looks if it has Protobuf, Avro or JSON schemas"
 
 
 def _remarks(draft: TopicDraft) -> Iterator[str]:

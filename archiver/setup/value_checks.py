@@ -36,6 +36,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "bad_envelope": "they don't begin with a schema registry's envelope",
     "bad_header": "the header with their schema's id is damaged",
     "foreign_header": "headers of Apicurio's serializers name their schema, which `coerce` doesn't read",
+    "bad_json": "they aren't JSON",
+    "other_type": "they, or a part of them, are of another type than the JSON Schema says",
 }
 _NO_MESSAGE: Final = "the bytes are no message of the configured schema"
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from schema_mapping import names
 from schema_mapping.avro.kernel.tables import Tables
 from schema_mapping.avro.mapped_writers import MappedWriters
-from schema_mapping.avro.outputs import OutputColumns, StructOutput
 from schema_mapping.avro.symbol_tables import SymbolTables
 from schema_mapping.avro.writer_nodes import NodeEntry, WriterNodes
+from schema_mapping.columns.outputs import OutputColumns, StructOutput
 
 VALUE_MEMORY: Final = 1 << 30
 BLOCKS_100_SIZED: Final = "blocks_100_sized"
@@ -42,7 +42,7 @@ class WriterPrograms:
 
 def compile_programs(writers: MappedWriters) -> WriterPrograms:
     outputs = OutputColumns()
-    root = outputs.add_root(writers)
+    root = outputs.add_root(writers.graph, writers.ids, writers.arrow_type)
     symbols = SymbolTables()
     nodes: list[NodeEntry] = []
     programs = [WriterNodes(writers, number, nodes, symbols).add_root(root) for number in range(len(writers.types))]

@@ -8,7 +8,6 @@ from typing import Final
 
 from schema_mapping.avro.kernel.tables import OPS
 from schema_mapping.avro.mapped_writers import MappedWriters
-from schema_mapping.avro.outputs import NO_COLUMN, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
 from schema_mapping.avro.symbol_tables import SymbolTables
 from schema_mapping.avro.types import (
     NULL,
@@ -25,6 +24,7 @@ from schema_mapping.avro.types import (
     without_null,
 )
 from schema_mapping.avro.writer_columns import VALUE, WRAPPED, column_of, joined_scalar
+from schema_mapping.columns.outputs import NO_COLUMN, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
 from schema_mapping.columns.types import ColumnType
 
 _OPS: Final = {

@@ -2,6 +2,7 @@
 
 __all__ = [
     "arrow",
+    "assemble",
     "compatibility",
     "docs",
     "evolution",
@@ -15,8 +16,11 @@ __all__ = [
     "ledger_tree",
     "mapped_rows",
     "options",
+    "outputs",
     "paths",
     "shape",
+    "sources",
     "types",
+    "value_columns",
     "zeros",
 ]

@@ -96,3 +96,11 @@ cdef inline bint is_ascii(const uint8_t* p, int64_t length, const uint8_t* limit
         high |= load64(p)
         p += 8
     return not ((high | load64(end - 8)) & <uint64_t>0x8080808080808080)
+
+
+cdef inline uint32_t hash_text(const uint8_t* text, int64_t size, uint64_t seed) noexcept nogil:
+    cdef uint64_t hash = seed
+    cdef int64_t i
+    for i in range(size):
+        hash = (hash ^ text[i]) * <uint64_t>0x100000001B3
+    return <uint32_t>(hash ^ (hash >> 32))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "fuzz"
-TARGETS = ("protobuf", "avro", "json_text", "record_batch", "digest", "frames", "thrift")
+TARGETS = ("protobuf", "avro", "json", "json_text", "record_batch", "digest", "frames", "thrift")
 
 
 def read_corpus(target: str) -> tuple[bytes, ...]:

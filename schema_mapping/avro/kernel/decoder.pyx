@@ -5,29 +5,25 @@ If a value can't be read, what it has appended is taken back, and it becomes a r
 values aren't affected. It raises only if memory is out, or if a column exceeds what Arrow's 32-bit offsets hold.
 """
 
-import os
-
 cimport cython
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset, strlen
 
-from schema_mapping.avro.kernel.growing cimport (
-    COLUMN_TOO_LARGE, GrowingColumns, NO_TROUBLE, put_bytes, put_valid, take_back,
-)
 from schema_mapping.avro.kernel.reading cimport (
-    BAD_COUNT, BAD_ENUM, BAD_LENGTH, BAD_UNION, BAD_VARINT, FINE, Reading, Replaced, STOPPED, TOO_DEEP, TOO_LARGE,
+    BAD_COUNT, BAD_ENUM, BAD_LENGTH, BAD_UNION, BAD_VARINT, FINE, Reading, STOPPED, TOO_DEEP, TOO_LARGE,
     TRUNCATED, read_value,
 )
 from schema_mapping.avro.kernel.tables cimport Tables
+from schema_mapping.kernel.growing cimport COLUMN_TOO_LARGE, GrowingColumns, put_bytes, put_valid, take_back
+from schema_mapping.kernel.map_keys cimport close_search, forget_replaced, open_search, replaced_rows
 from schema_mapping.kernel.octets cimport write_decimal
+from schema_mapping.kernel.value_column cimport ValueColumn
 
 cdef enum:
     MAX_DEPTH = 1000
     FREE_ITEMS = 1 << 16    # items without bytes in one value
     LONGEST_ERROR = 48
-
-cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 
 
 cdef const char* code_text(int failure) noexcept nogil:
@@ -49,42 +45,6 @@ cdef const char* code_text(int failure) noexcept nogil:
 
 
 @cython.final
-cdef class AvroValues:
-    """A binary column to decode: the addresses of its Arrow buffers, the part to take, and each value's writer."""
-
-    cdef const uint8_t* validity
-    cdef const void* offsets
-    cdef const uint8_t* data
-    cdef const int32_t* prefixes
-    cdef const int16_t* writers
-    cdef int64_t start
-    cdef readonly int64_t length
-    cdef bint large
-
-    def __init__(self, *, size_t validity, size_t offsets, size_t data, size_t prefixes, size_t writers, int64_t start,
-                 int64_t length, bint large):
-        self.validity = <const uint8_t*>validity
-        self.offsets = <const void*>offsets
-        self.data = <const uint8_t*>data
-        self.prefixes = <const int32_t*>prefixes
-        self.writers = <const int16_t*>writers
-        self.start = start
-        self.length = length
-        self.large = large
-
-    cdef inline bint is_null(self, int64_t i) noexcept nogil:
-        if self.writers != NULL and self.writers[i] < 0:
-            return True
-        i += self.start
-        return self.validity != NULL and not (self.validity[i >> 3] >> (i & 7)) & 1
-
-    cdef inline int64_t offset(self, int64_t i) noexcept nogil:
-        if self.large:
-            return (<const int64_t*>self.offsets)[self.start + i]
-        return (<const int32_t*>self.offsets)[self.start + i]
-
-
-@cython.final
 cdef class AvroDecoder:
     """One decoding run: feed it values, then take the columns. Not for use by two threads at once."""
 
@@ -98,12 +58,11 @@ cdef class AvroDecoder:
     def __cinit__(self, Tables tables not None, *, int64_t value_memory):
         cdef Reading* r = &self.reading
         self.tables = tables
-        self.columns = GrowingColumns(tables)
+        self.columns = GrowingColumns(<size_t>tables.columns, tables.column_count)
         self.value_memory = value_memory
         self.counts_before = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
         r.counts = <int64_t*>calloc(tables.space_count, sizeof(int64_t))
-        r.replaced = <Replaced*>calloc(tables.space_count, sizeof(Replaced))
-        if self.counts_before == NULL or r.counts == NULL or r.replaced == NULL:
+        if self.counts_before == NULL or r.counts == NULL or not open_search(&r.search, tables.space_count):
             raise MemoryError
         r.nodes = tables.nodes
         r.symbols = tables.symbols
@@ -111,20 +70,14 @@ cdef class AvroDecoder:
         r.row_bytes = tables.row_bytes
         r.columns = self.columns.columns
         r.owner = <void*>self.columns
-        r.seed = SEED
 
     def __dealloc__(self):
-        cdef int i
-        if self.reading.replaced != NULL:
-            for i in range(self.tables.space_count):
-                free(self.reading.replaced[i].rows)
-        free(self.reading.replaced)
+        close_search(&self.reading.search, self.tables.space_count)
         free(self.reading.counts)
-        free(self.reading.hashed)
         free(self.reading.mended)
         free(self.counts_before)
 
-    def feed(self, AvroValues values not None):
+    def feed(self, ValueColumn values not None):
         """Decodes all `values`. Raises MemoryError, or OverflowError if a column gets too large."""
         cdef bint is_fine
         with nogil:
@@ -134,7 +87,7 @@ cdef class AvroDecoder:
                 raise OverflowError
             raise MemoryError
 
-    cdef bint run(self, AvroValues values) noexcept nogil:
+    cdef bint run(self, ValueColumn values) noexcept nogil:
         cdef int64_t i
         self.reading.limit = values.data + values.offset(values.length)
         for i in range(values.length):
@@ -192,15 +145,12 @@ cdef class AvroDecoder:
         cdef uint8_t text[LONGEST_ERROR]
         cdef const char* code = code_text(r.failure)
         cdef int64_t size = <int64_t>strlen(code)
-        cdef Replaced* replaced
         cdef int i
         memcpy(r.counts, self.counts_before, self.tables.space_count * sizeof(int64_t))
         for i in range(self.tables.column_count):
             take_back(&r.columns[i], row if r.columns[i].space == 0 else r.counts[r.columns[i].space])
         for i in range(self.tables.map_count):
-            replaced = &r.replaced[self.tables.map_spaces[i]]
-            while replaced.count and replaced.rows[replaced.count - 1] >= r.counts[self.tables.map_spaces[i]]:
-                replaced.count -= 1
+            forget_replaced(&r.search.replaced[self.tables.map_spaces[i]], r.counts[self.tables.map_spaces[i]])
         memcpy(text, code, size)
         text[size] = b"@"
         size += 1
@@ -218,10 +168,7 @@ cdef class AvroDecoder:
     def replaced_rows(self, int space):
         """The entries of maps in this space whose key comes again in the map, as 64-bit rows. None if there are none.
         """
-        cdef Replaced* replaced = &self.reading.replaced[space]
-        if replaced.count == 0:
-            return None
-        return (<uint8_t*>replaced.rows)[:replaced.count * sizeof(int64_t)]
+        return replaced_rows(&self.reading.search, space)
 
     def take(self, int column):
         """The buffers of a column: validity, values and data. None if all its values are null."""

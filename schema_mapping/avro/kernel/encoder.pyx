@@ -16,11 +16,11 @@ from schema_mapping.avro.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_BYTES, OP_CUT, OP_DATE, OP_DECIMAL_BYTES, OP_DECIMAL_FIXED, OP_DOUBLE, OP_ENUM, OP_FIXED,
     OP_FLOAT, OP_FLOAT_AS_DOUBLE, OP_INT, OP_INT_AS_LONG, OP_LONG, OP_LONG_FIXED, OP_MAP, OP_NULL, OP_NULLABLE,
     OP_RECORD, OP_STRING, OP_TIME_MICROS, OP_TIME_MILLIS, OP_TIMESTAMP_MICROS, OP_TIMESTAMP_MILLIS, OP_UNION,
-    OP_UUID_TEXT, Node, Tables, hash_symbol,
+    OP_UUID_TEXT, Node, Tables,
 )
 from schema_mapping.avro.kernel.varints cimport write_varint, zigzag
 from schema_mapping.kernel.blocks cimport Block, buffer_of, enlarged, new_block
-from schema_mapping.kernel.octets cimport load32, load64
+from schema_mapping.kernel.octets cimport hash_text, load32, load64
 
 cdef enum:
     ROOM = 64           # more bytes than any number, uuid or decimal takes
@@ -127,7 +127,7 @@ cdef bint write_enum(Writing* w, const Node* node, const Source* source, int64_t
     cdef const int32_t* offsets = <const int32_t*>source.values + i + source.shift
     cdef const uint8_t* text = source.data + offsets[0]
     cdef int64_t size = offsets[1] - offsets[0]
-    cdef uint32_t at = hash_symbol(text, size, 0) & <uint32_t>node.mask
+    cdef uint32_t at = hash_text(text, size, 0) & <uint32_t>node.mask
     cdef uint64_t slot
     cdef int32_t number
     while True:

@@ -3,9 +3,9 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy
 
-from schema_mapping.avro.kernel.growing cimport Growing, mark, put_bytes, put_valid, ready
 from schema_mapping.avro.kernel.reading cimport Reading, STOPPED, fail
 from schema_mapping.avro.kernel.tables cimport Node
+from schema_mapping.kernel.growing cimport Growing, mark, put_bytes, put_valid, ready
 
 
 cdef inline int64_t row_of(Reading* r, const Growing* column) noexcept nogil:

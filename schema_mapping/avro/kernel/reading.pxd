@@ -2,8 +2,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from schema_mapping.avro.kernel.growing cimport Growing
 from schema_mapping.avro.kernel.tables cimport Node
+from schema_mapping.kernel.growing cimport Growing
+from schema_mapping.kernel.map_keys cimport KeySearch
 
 cdef enum Failure:
     FINE = 0
@@ -17,12 +18,6 @@ cdef enum Failure:
     TOO_LARGE = 8
     STOPPED = 9         # memory is out, or a column is too large: see `GrowingColumns.trouble`
 
-# Entries of a map whose key comes again later in it, by ascending row.
-cdef struct Replaced:
-    int64_t* rows
-    int64_t count
-    int64_t capacity
-
 cdef struct Reading:
     const Node* nodes
     const uint64_t* symbols
@@ -31,10 +26,7 @@ cdef struct Reading:
     void* owner             # of the columns
     int64_t* counts         # rows of each space
     const int64_t* row_bytes
-    Replaced* replaced      # by row space
-    int32_t* hashed         # a hash table of a map's keys: row + 1, or 0
-    int64_t hashed_size
-    uint64_t seed
+    KeySearch search
     uint8_t* mended         # room for repaired texts
     int64_t mended_size
     const uint8_t* end      # of the value

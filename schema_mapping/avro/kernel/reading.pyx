@@ -9,8 +9,6 @@ from libc.stdint cimport INT32_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 
-from schema_mapping.avro.kernel.growing cimport Growing, mark, note_too_large, ready
-from schema_mapping.avro.kernel.map_keys cimport find_replaced
 from schema_mapping.avro.kernel.puts cimport put32, put64, put_boolean, put_present, put_text, put_wide, row_of
 from schema_mapping.avro.kernel.scalars cimport (
     DAY_MICROS, DAY_MILLIS, HIGHEST_DATE, HIGHEST_MICROS, HIGHEST_MILLIS, LOWEST_DATE, LOWEST_MICROS, LOWEST_MILLIS,
@@ -22,6 +20,8 @@ from schema_mapping.avro.kernel.tables cimport (
     OP_STRING, OP_TIME_MICROS, OP_TIME_MILLIS, OP_TIMESTAMP_MICROS, OP_TIMESTAMP_MILLIS, OP_UNION, OP_UUID_TEXT, Node,
 )
 from schema_mapping.avro.kernel.varints cimport read_int, read_long
+from schema_mapping.kernel.growing cimport Growing, mark, note_too_large, ready
+from schema_mapping.kernel.map_keys cimport find_replaced
 from schema_mapping.kernel.octets cimport is_ascii, load32, load64, utf8_step
 
 cdef enum:
@@ -276,7 +276,7 @@ cdef const uint8_t* read_blocks(Reading* r, const Node* node, const uint8_t* p, 
 
 cdef const uint8_t* read_list(Reading* r, const Node* node, const uint8_t* p, int depth) noexcept nogil:
     cdef Growing* column
-    cdef int64_t row, first
+    cdef int64_t row, first, count, replaced
     if node.out < 0:
         return read_blocks(r, node, p, depth)
     column = &r.columns[node.out]
@@ -287,14 +287,19 @@ cdef const uint8_t* read_list(Reading* r, const Node* node, const uint8_t* p, in
     p = read_blocks(r, node, p, depth)
     if p == NULL:
         return NULL
-    if r.counts[node.space] >= INT32_MAX:
+    count = r.counts[node.space]
+    if count >= INT32_MAX:
         note_too_large(r.owner)
         return fail(r, STOPPED, p)
-    (<int32_t*>column.values)[row + 1] = <int32_t>r.counts[node.space]
-    column.data_size = r.counts[node.space]
+    (<int32_t*>column.values)[row + 1] = <int32_t>count
+    column.data_size = count
     mark(column, row)
-    if node.op == OP_MAP and r.counts[node.space] - first > 1 and not find_replaced(r, node, first):
-        return fail(r, STOPPED, p)
+    if node.op == OP_MAP and count - first > 1:
+        replaced = r.search.replaced[node.space].count
+        if not find_replaced(&r.search, &r.columns[node.extra], node.space, first, count):
+            return fail(r, STOPPED, p)
+        if r.search.replaced[node.space].count > replaced:
+            r.loose = True
     return p
 
 

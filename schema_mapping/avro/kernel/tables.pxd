@@ -1,6 +1,8 @@
 # The compiled form of all writers of a mapping: nodes of types, and the columns that they fill.
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from schema_mapping.kernel.growing cimport ColumnPlace
 
 cdef enum Op:
     OP_NULL = 0
@@ -32,13 +34,6 @@ cdef enum Op:
     OP_ASIDE = 26       # a type without a column: its values are kept raw
     OP_LONG_FIXED = 27  # byte strings of one size in a column of bytes
 
-cdef enum ColumnKind:
-    COLUMN_BITS = 0     # validity alone
-    COLUMN_BOOLEAN = 1
-    COLUMN_NUMBERS = 2  # numbers or byte strings of `width` bytes
-    COLUMN_BYTES = 3
-    COLUMN_LIST = 4     # offsets of a list or map
-
 # A type at a place of a writer's schema. Without columns, `out` is -1: then its bytes are only checked.
 cdef struct Node:
     int32_t op
@@ -49,11 +44,6 @@ cdef struct Node:
     int32_t extra       # the column of a map's keys; an enum's place in `lookup`
     int32_t mask        # of an enum's part of `lookup`
     int32_t is_empty    # whether values take no bytes
-
-cdef struct ColumnPlace:
-    int32_t kind
-    int32_t space
-    int32_t width
 
 cdef class Tables:
     cdef Node* nodes
@@ -69,11 +59,3 @@ cdef class Tables:
     cdef readonly int32_t row_column, prefix_column, raw_column, err_column, form_column
     cdef readonly bint keep_raw
     cdef object owners
-
-
-cdef inline uint32_t hash_symbol(const uint8_t* text, int64_t size, uint64_t seed) noexcept nogil:
-    cdef uint64_t hash = seed
-    cdef int64_t i
-    for i in range(size):
-        hash = (hash ^ text[i]) * <uint64_t>0x100000001B3
-    return <uint32_t>(hash ^ (hash >> 32))

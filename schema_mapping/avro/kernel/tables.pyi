@@ -4,7 +4,6 @@ from typing import Any
 import numpy.typing as npt
 
 OPS: dict[str, int]
-COLUMNS: dict[str, int]
 
 class Tables:
     def __init__(

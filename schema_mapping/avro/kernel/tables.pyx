@@ -3,6 +3,8 @@
 
 import sys
 
+from schema_mapping.kernel.octets cimport hash_text
+
 if sys.byteorder != "little":
     raise ImportError("the kernel reads numbers of Avro and Arrow where they lie: it needs a little-endian machine")
 
@@ -70,15 +72,8 @@ OPS = {
     "ASIDE": OP_ASIDE,
     "LONG_FIXED": OP_LONG_FIXED,
 }
-COLUMNS = {
-    "BITS": COLUMN_BITS,
-    "BOOLEAN": COLUMN_BOOLEAN,
-    "NUMBERS": COLUMN_NUMBERS,
-    "BYTES": COLUMN_BYTES,
-    "LIST": COLUMN_LIST,
-}
 
 
 def symbol_hash(bytes text not None):
     """The hash for looking up an enum's symbols."""
-    return hash_symbol(<const uint8_t*>text, len(text), 0)
+    return hash_text(<const uint8_t*>text, len(text), 0)

@@ -131,7 +131,7 @@ def test_hashes_tell_topics_apart_that_would_share_a_table(tmp_path: Path) -> No
     ("text", "message"),
     [
         ('[topics.orders]\ntabel = "x.y"', r"topics\.orders\.tabel: there is no such key; did you mean 'table'"),
-        ('[topics.orders]\nvalue = { format = "json" }', r"topics\.orders\.value\.format: 'json'.*'raw', 'protobuf'"),
+        ('[topics.orders]\nvalue = { format = "xml" }', r"topics\.orders\.value\.format: 'xml'.*'raw', 'protobuf'"),
         ('[topics.orders]\nvalue = { format = "protobuf" }', r"orders\.value: give `message`"),
         (
             '[topics.orders]\nvalue = { format = "protobuf", message = "m" }',

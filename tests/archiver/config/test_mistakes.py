@@ -149,21 +149,25 @@ def test_the_file_is_named_too(tmp_path: Path) -> None:
         (
             "[topics.shop.value]",
             (
-                "topics.shop.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro'. If 'shop.value' "
+                "topics.shop.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro', 'json'. "
+                "If 'shop.value' "
                 'is a topic, quote its name: [topics."shop.value"]'
             ),
         ),
         (
             '[topics.orders]\nvalue = { message = "shop.Order" }',
-            "topics.orders.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro'",
+            "topics.orders.value.format: this key is required; allowed: 'raw', 'protobuf', 'avro', 'json'",
         ),
         (
-            '[topics.orders]\nvalue = { format = "json" }',
-            "topics.orders.value.format: 'json' is not known here; allowed: 'raw', 'protobuf', 'avro'",
+            '[topics.orders]\nvalue = { format = "xml" }',
+            "topics.orders.value.format: 'xml' is not known here; allowed: 'raw', 'protobuf', 'avro', 'json'",
         ),
         (
             '[topics.orders]\nvalue = "raw"',
-            "topics.orders.value: 'raw' is not a section: write { format = … }; allowed: 'raw', 'protobuf', 'avro'",
+            (
+                "topics.orders.value: 'raw' is not a section: write { format = … };"
+                " allowed: 'raw', 'protobuf', 'avro', 'json'"
+            ),
         ),
         (
             '[topics.orders]\nvalue = { format = "protobuf", mesage = "x" }',

@@ -120,7 +120,7 @@ def test_every_section_of_the_configuration_has_a_format() -> None:
 
 
 def test_an_unknown_format_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"called 'fixed_width'.*known=\['protobuf', 'avro', 'raw'\]"):
+    with pytest.raises(ConfigError, match=r"called 'fixed_width'.*known=\['protobuf', 'avro', 'json', 'raw'\]"):
         TopicSchemas.read(topic(value=FixedWidthSection(file=Path("x.fixed"))))
 
 

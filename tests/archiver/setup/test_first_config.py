@@ -57,6 +57,7 @@ def test_guesses_are_comments(tmp_path: Path) -> None:
     assert "# Of 1 value, 1 could be Protobuf." in text
     assert '# value = { format = "protobuf", message =' in text
     assert '# value = { format = "avro", schema = "FILE.avsc" }  # if it is Avro' in text.partition("[topics.bytes]")[2]
+    assert '# value = { format = "json", schema = "FILE.schema.json" }' in text.partition("[topics.json]")[2]
     assert "# Of 1 value, 1 begins like the envelope of a schema registry." in text
     assert "# Of 3 values, 2 look like JSON, 1 is null." in text
     assert "# It couldn't be read: AccessDenied: The broker refuses to tell\n" in text

@@ -9,14 +9,13 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from schema_mapping import names
-from schema_mapping.avro.kernel.tables import COLUMNS
-from schema_mapping.avro.mapped_writers import MappedWriters
 from schema_mapping.columns.graph import ColumnGraph, Held, ListOf, MapOf, StructOf
-from schema_mapping.columns.ids import ColumnId
+from schema_mapping.columns.ids import ColumnId, ColumnIds
 from schema_mapping.columns.paths import Path
 from schema_mapping.columns.shape import ROOT_SPECIALS
 from schema_mapping.columns.types import AnyColumnType, ColumnType
 from schema_mapping.errors import DescriptorError
+from schema_mapping.kernel.growing import COLUMNS
 
 ROOT_SPACE: Final = 0
 NO_COLUMN: Final = -1
@@ -74,10 +73,9 @@ class OutputColumns:
     map_spaces: list[int] = field(default_factory=list)
     specials: dict[int, int] = field(default_factory=dict)
 
-    def add_root(self, writers: MappedWriters) -> StructOutput:
+    def add_root(self, graph: ColumnGraph, ids: ColumnIds, arrow_type: pa.StructType) -> StructOutput:
         """Add all columns. Columns added to the root are in `specials`, by step."""
-        layout = _Layout(self, writers.graph, writers.ids.by_path())
-        return layout.struct(writers.graph.root, writers.arrow_type, (), ROOT_SPACE)
+        return _Layout(self, graph, ids.by_path()).struct(graph.root, arrow_type, (), ROOT_SPACE)
 
     def add(self, kind: str, space: int, width: int = 0) -> int:
         """Return the column's number. `width` is for numbers and byte strings of one size."""

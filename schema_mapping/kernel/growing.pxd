@@ -3,7 +3,17 @@
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from schema_mapping.avro.kernel.tables cimport ColumnPlace
+cdef enum ColumnKind:
+    COLUMN_BITS = 0     # validity alone
+    COLUMN_BOOLEAN = 1
+    COLUMN_NUMBERS = 2  # numbers or byte strings of `width` bytes
+    COLUMN_BYTES = 3
+    COLUMN_LIST = 4     # offsets of a list or map
+
+cdef struct ColumnPlace:
+    int32_t kind
+    int32_t space
+    int32_t width
 
 cdef struct Growing:
     int32_t kind

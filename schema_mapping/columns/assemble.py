@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from schema_mapping.avro.kernel.decoder import AvroDecoder
-from schema_mapping.avro.outputs import ROOT_SPACE, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
+from schema_mapping.columns.outputs import ROOT_SPACE, AnyOutput, ListOutput, MapOutput, ScalarOutput, StructOutput
 from schema_mapping.columns.zeros import NO_BYTES, zeros
 
 
-def assemble(root: StructOutput, decoder: AvroDecoder) -> pa.StructArray:
+class FilledColumns(Protocol):
+    """A kernel's decoder after its last value."""
+
+    def rows(self) -> list[int]: ...
+
+    def replaced_rows(self, space: int) -> bytes | None: ...
+
+    def take(self, column: int) -> tuple[pa.Buffer | None, pa.Buffer | None, pa.Buffer | None] | None: ...
+
+
+def assemble(root: StructOutput, decoder: FilledColumns) -> pa.StructArray:
     """Take the decoder's columns: call it once."""
     return _Columns(decoder).build(root, ROOT_SPACE)
 
 
 class _Columns:
-    def __init__(self, decoder: AvroDecoder) -> None:
+    def __init__(self, decoder: FilledColumns) -> None:
         self._decoder = decoder
         self._rows = decoder.rows()
 

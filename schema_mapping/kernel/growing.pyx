@@ -5,9 +5,6 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from schema_mapping.avro.kernel.tables cimport (
-    COLUMN_BITS, COLUMN_BOOLEAN, COLUMN_BYTES, COLUMN_LIST, COLUMN_NUMBERS, Tables,
-)
 from schema_mapping.kernel.blocks cimport Block, buffer_of, enlarged, new_block
 
 cdef enum:
@@ -146,17 +143,18 @@ cdef void take_back(Growing* column, int64_t rows) noexcept nogil:
 cdef class GrowingColumns:
     """The columns of one decoding run."""
 
-    def __cinit__(self, Tables tables not None):
+    def __cinit__(self, size_t places, int count):
+        cdef const ColumnPlace* columns = <const ColumnPlace*>places
         cdef int i
-        self.count = tables.column_count
+        self.count = count
         self.columns = <Growing*>calloc(self.count, sizeof(Growing))
         if self.columns == NULL:
             raise MemoryError
         self.blocks = [None] * (3 * self.count)
         for i in range(self.count):
-            self.columns[i].kind = tables.columns[i].kind
-            self.columns[i].space = tables.columns[i].space
-            self.columns[i].width = tables.columns[i].width
+            self.columns[i].kind = columns[i].kind
+            self.columns[i].space = columns[i].space
+            self.columns[i].width = columns[i].width
             self.columns[i].number = i
 
     def __dealloc__(self):
@@ -183,3 +181,12 @@ cdef class GrowingColumns:
         if block.capacity > size + size // 4 + 4096:
             block.resize(size)
         return buffer_of(block, 0, size)
+
+
+COLUMNS = {
+    "BITS": COLUMN_BITS,
+    "BOOLEAN": COLUMN_BOOLEAN,
+    "NUMBERS": COLUMN_NUMBERS,
+    "BYTES": COLUMN_BYTES,
+    "LIST": COLUMN_LIST,
+}

@@ -1,0 +1,84 @@
+"""The settings of JSON keys and values: files, subjects, envelopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from archiver.config.formats import JsonFormat
+from archiver.errors import ConfigError
+from archiver.schemas.format_settings import ProposedFile, SchemaPlace
+from archiver.schemas.json.body_choice import JsonBodies
+from archiver.schemas.json.registered_schema import JSON_SCHEMAS, JsonSchemas
+from archiver.schemas.registry.envelope import EnvelopeReader
+from schema_mapping.errors import DescriptorError
+from schema_mapping.json.schema import JsonSchema
+from schema_mapping.value_format import DeclaredSchema
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSettings:
+    name: str = "json"
+    suffixes: tuple[str, ...] = (".json",)
+    kind: JsonSchemas = JSON_SCHEMAS
+    registered_section: str = '{ format = "json", wire_format = "confluent" }'
+
+    def source_schema(self, settings: JsonFormat, place: SchemaPlace) -> JsonSchema:
+        """Return a file's schema, or the latest schema of a subject.
+
+        Raises ConfigError, and subclasses of SchemaRegistryError.
+        """
+        if settings.wire_format == "plain":
+            return read_json_schema(settings.schema_files)
+        assert place.subjects is not None
+        return place.subjects.latest(_subject(settings, place), JSON_SCHEMAS).schema
+
+    def envelope_reader(
+        self, settings: JsonFormat, schema: DeclaredSchema | None, place: SchemaPlace
+    ) -> EnvelopeReader | None:
+        """None for values without envelopes."""
+        if settings.wire_format == "plain":
+            return None
+        assert isinstance(schema, JsonSchema)
+        assert place.subjects is not None
+        ids = place.subjects.ids(_subject(settings, place), JSON_SCHEMAS)
+        choice = JsonBodies(messages=schema.messages, registry=ids)
+        return EnvelopeReader(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
+
+    def next_schema(self, file: ProposedFile, settings: JsonFormat | None) -> JsonSchema:
+        """Raise ConfigError if the file can't be read, or today's schema isn't a JSON Schema."""
+        if not isinstance(file.today, JsonSchema | None):
+            raise ConfigError(
+                "the topic's values aren't JSON, so a JSON Schema can't be their next schema",
+                topic=file.topic,
+                format=file.today.format,
+            )
+        further = () if settings is None else settings.schema_files[1:]
+        return read_json_schema((file.path, *further))
+
+
+JSON_SETTINGS: Final = JsonSettings()
+
+
+def read_json_schema(paths: tuple[Path, ...]) -> JsonSchema:
+    """Further files are documents that the first one refers to by their names. Raises ConfigError with the file."""
+    texts = [_text(path) for path in paths]
+    references = {path.name: text for path, text in zip(paths[1:], texts[1:], strict=True)}
+    try:
+        return JsonSchema.of(texts[0], references=references)
+    except DescriptorError as error:
+        raise ConfigError(error.message, file=str(paths[0]), **error.context) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError("there is no such schema file", file=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the schema file cannot be read: {error}", file=str(path)) from error
+
+
+def _subject(settings: JsonFormat, place: SchemaPlace) -> str:
+    return f"{place.topic}-{place.part}" if settings.subject is None else settings.subject

@@ -1,0 +1,1 @@
+# This kernel offers nothing to Python: other kernels cimport it.

@@ -1,0 +1,3 @@
+from typing import Final
+
+WORDS: Final[dict[str, tuple[str, ...]]]

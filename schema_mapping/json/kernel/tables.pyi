@@ -1,0 +1,13 @@
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+OPS: dict[str, int]
+
+class Tables:
+    def __init__(
+        self, arrays: Mapping[str, npt.NDArray[Any]], *, specials: Mapping[str, int], root: int, keep_raw: bool
+    ) -> None: ...
+
+def name_hash(text: bytes) -> int: ...

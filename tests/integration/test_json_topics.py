@@ -1,0 +1,101 @@
+"""A JSON topic with hostile keys and values, on the real stack: archived, evolved, compacted, served and replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from archiver.config import load_config
+from archiver.engine.spark import SparkEngine
+from archiver.upkeep.compact.job import Compact, Wish
+from archiver.upkeep.verify.job import Verify
+from tests.support.archive.job_runs import archive_once, read
+from tests.support.archive.readers import Seen, from_archive, from_kafka, seen_from
+from tests.support.archive.three_engines import rows_of_duckdb, rows_of_spark
+from tests.support.engine.inline_engine import InlineEngine
+from tests.support.schemas.hostile_json import ORDER, odd_values
+from tests.support.servers.serve_command import serving
+from tests.support.servers.stack import Stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves sockets of collect() open
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # Confluent's client
+]
+
+MEMBERS = dict(reversed(ORDER["properties"].items()))
+NEWER = {
+    **ORDER,
+    "properties": {"customer": {"type": "string"}, **MEMBERS, "price": {"type": "string"}, "at": {"type": "array"}},
+}
+REGISTERED = {"format": "json", "wire_format": "confluent"}
+GOOD = {"id": 1, "price": 1.5, "name": "a", "tags": ["x", None], "labels": {"k": 0.5}, "at": {"x": 1.0}}
+
+
+def serialized(url: str, topic: str, schema: Any, values: list[Any]) -> list[bytes]:
+    client = SchemaRegistryClient({"url": url})
+    serializer = JSONSerializer(json.dumps(schema), client, conf={"auto.register.schemas": True})
+    return [serializer(value, SerializationContext(topic, MessageField.VALUE)) for value in values]
+
+
+def served(stack: Stack, config: Path, topic: str) -> list[Seen]:
+    with serving(config) as address:
+        consumer = stack.consumer(bootstrap_servers=address, enable_partition_eof=True)
+        try:
+            consumer.list_topics(topic, 60)
+            return list(seen_from(consumer, topic, 0))
+        finally:
+            consumer.close()
+
+
+def test_json_topic_end_to_end(stack: Stack, schema_registry: str, engine: SparkEngine, tmp_path: Path) -> None:
+    topic = stack.topic()
+    file = tmp_path / "key.schema.json"
+    file.write_text(json.dumps(ORDER))
+    sections = {topic: {"key": {"format": "json", "schema": str(file)}, "value": REGISTERED}}
+    config = stack.config(sections, schema_registry={"url": schema_registry})
+    hostile = odd_values()
+    old = serialized(schema_registry, topic, ORDER, [GOOD, {**GOOD, "id": 2, "more": [1]}])
+    stack.produce(topic, *({"value": value} for value in old), {"value": None}, {"value": b"no envelope"})
+    stack.produce(topic, *({"key": odd, "value": old[0][:5] + odd} for odd in hostile))
+    archive_once(config, topic, engine=InlineEngine())
+    new = serialized(schema_registry, topic, NEWER, [{"customer": "c", "id": 3, "price": "9", "at": [1, 2]}])
+    stack.produce(topic, *({"key": odd, "value": new[0][:5] + odd} for odd in reversed(hostile)))
+    stack.produce(topic, {"value": new[0]}, {"value": old[0]}, {"key": b"", "value": b""})
+    archive_once(config, topic, engine=InlineEngine())
+
+    records = from_kafka(stack, topic, 1)
+    assert from_archive(config, topic, 1) == records
+    table = load_config(config).topic(topic).table
+    differing = [
+        pair
+        for pair in zip(rows_of_spark(engine, table), rows_of_duckdb(stack, table), strict=True)
+        if len(set(pair)) > 1
+    ]
+    assert differing[:3] == []
+    assert Verify(load_config(config), [topic], engine=InlineEngine()).run().succeeded
+    assert served(stack, config, topic) == records
+
+    compacted = Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run()
+    assert compacted.succeeded, compacted
+    assert compacted.done.files_after < compacted.done.files_before
+    assert from_archive(config, topic, 1) == records
+    assert Verify(load_config(config), [topic], engine=InlineEngine()).run().succeeded
+
+    asked = f"SELECT val.price, count(*) FROM lake.{table} WHERE val.id = 3 GROUP BY 1"
+    assert [tuple(row) for row in engine.session.sql(asked).collect()] == [("9", 1)]
+    values = {row["kafka"]["offset"]: row["val"] for row in read(stack, config, topic).to_pylist()}
+    assert values[0]["tags"] == ["x", None]
+    assert values[0]["labels"] == [("k", 0.5)]
+    assert values[0]["__raw__"] is None
+    assert json.loads(values[1]["__unrecognized__"]) == {"more": [1]}
+    assert values[2] is None
+    assert values[3]["__err__"] == "bad_envelope@0"
+    last = len(records) - 1
+    assert (values[last - 2]["customer"], json.loads(values[last - 2]["at"])) == ("c", [1, 2])
