@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from archiver.config.flight_section import FlightSection
 from archiver.config.mistakes import explain, key_text
 from archiver.config.model import (
     ArchiveSection,
@@ -75,6 +76,10 @@ class Config:
         return section.model_copy(update={name: path for name, path in anchored.items() if path is not None})
 
     @property
+    def flight(self) -> FlightSection:
+        return _anchored_paths(self._file.flight, self._folder, "wal") or self._file.flight
+
+    @property
     def traces(self) -> TracesSection | None:
         return self._file.traces
 
@@ -112,6 +117,11 @@ class Config:
                 key=key_text((*(key if "table" in self._file.topics[section] else ("defaults",)), "table")),
                 table=checked.table,
             )
+        if is_pattern(section) and checked.source == "flight":
+            raise ConfigError(
+                'A pattern can\'t have source = "flight": write a section for each topic',
+                key=key_text((*key, "source")),
+            )
         table = default_table(name) if checked.table is None else table_name(checked.table, name)
         settings = {**settings, "name": name, "table": table}
         parsed = _validate(TopicConfig, settings, key)
@@ -120,6 +130,12 @@ class Config:
         return parsed.model_copy(
             update={"key": parsed.key.anchored(self._folder), "value": parsed.value.anchored(self._folder)}
         )
+
+    @property
+    def flight_topics(self) -> tuple[TopicConfig, ...]:
+        """The topics with `source = "flight"`, by name."""
+        named = (self.topic(section) for section in self.sections if not is_pattern(section))
+        return tuple(topic for topic in named if topic.source == "flight")
 
     def table_of(self, topic: str) -> str | None:
         return None if section_for(topic, self._file.topics) is None else self.topic(topic).table

@@ -1,0 +1,84 @@
+"""`intake_logs`: the write-ahead log that has a topic's acknowledged rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from catalog.errors import LogElsewhere
+from catalog.model import TopicRow
+from catalog.registry import topics
+from catalog.registry.postgres import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenLog:
+    """`state` is the drained state of an earlier log. None if the log continues, or is the first."""
+
+    epoch: int
+    state: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeLogRow:
+    wal_id: str
+    folder: str
+    epoch: int
+    drained: bool
+
+
+def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, least_epoch: int = 0) -> TakenLog:
+    """Take the log for this process, in a new epoch of at least `least_epoch`.
+
+    Raises LogElsewhere if another log has acknowledged rows that may not be in the table.
+    """
+    topics.lock(connection, topic)
+    row = connection.execute(
+        "SELECT wal_id, folder, epoch, drained, state FROM intake_logs WHERE topic_id = %s", (topic.id,)
+    ).fetchone()
+    state = None
+    epoch = least_epoch
+    if row is not None:
+        other, other_folder, last_epoch, drained, drained_state = row
+        epoch = max(epoch, last_epoch + 1)
+        if other != wal_id:
+            if not drained:
+                raise LogElsewhere(
+                    "another write-ahead log has acknowledged rows of the topic. Start the server with that log: it"
+                    " writes the rows to the table. After it was stopped in order, the topic can move to this one",
+                    topic=topic.topic,
+                    log=other_folder,
+                    this_log=folder,
+                )
+            state = drained_state
+    connection.execute(
+        "INSERT INTO intake_logs (topic_id, wal_id, folder, epoch) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (topic_id) DO UPDATE SET wal_id = excluded.wal_id, folder = excluded.folder,"
+        " epoch = excluded.epoch, drained = false, state = '{}', taken_at = now()",
+        (topic.id, wal_id, folder, max(epoch, 1)),
+    )
+    return TakenLog(epoch=max(epoch, 1), state=state)
+
+
+def drain(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, state: Mapping[str, Any]) -> bool:
+    """Note that the table has all rows of the log. False if a later epoch has it."""
+    updated = connection.execute(
+        "UPDATE intake_logs SET drained = true, state = %s WHERE topic_id = %s AND wal_id = %s AND epoch = %s",
+        (Jsonb(state), topic.id, wal_id, epoch),
+    )
+    return updated.rowcount == 1
+
+
+def of_topics(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, IntakeLogRow]:
+    """The logs by the registry's id of the topic."""
+    found = connection.execute(
+        "SELECT topic_id, wal_id, folder, epoch, drained FROM intake_logs WHERE topic_id = ANY(%s)",
+        ([row.id for row in rows],),
+    )
+    return {
+        topic_id: IntakeLogRow(wal_id=wal_id, folder=folder, epoch=epoch, drained=drained)
+        for topic_id, wal_id, folder, epoch, drained in found
+    }
