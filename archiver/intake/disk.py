@@ -87,10 +87,10 @@ class LocalDisk:
             raise TopicBusy("another process has the topic's write-ahead log open", path=str(folder)) from error
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(name for name in os.listdir(self._folder) if name != _LOCK))
+        return tuple(sorted(name for name in os.listdir(self._folder) if name != _LOCK))  # noqa: PTH208 - by descriptor
 
     def read(self, name: str, size: int | None = None) -> bytes:
-        with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder), "rb") as file:
+        with os.fdopen(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder), "rb") as file:
             return file.read() if size is None else file.read(size)
 
     def size(self, name: str) -> int:

@@ -72,8 +72,8 @@ def check_continuity(next_offsets: Mapping[int, int], ends: Mapping[int, int], *
     for partition, end in ends.items():
         if end > next_offsets.get(partition, 0):
             raise BadLog(
-                "the table has rows that the write-ahead log doesn't know: its folder is an older copy, or another log's."
-                " Start the server with the log that was written last",
+                "the table has rows that the write-ahead log doesn't know: its folder is an older copy, or another"
+                " log's. Start the server with the log that was written last",
                 topic=topic,
                 partition=partition,
                 log_until=next_offsets.get(partition, 0),

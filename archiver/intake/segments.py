@@ -22,6 +22,7 @@ from catalog.model import new_id
 
 FORMAT: Final = 1
 UNFINISHED: Final = ".new"
+SEGMENT: Final = ".wal"
 _ID: Final = "id"
 _NAME: Final = re.compile(r"(?P<first>\d{20})-(?P<epoch>\d{10})\.wal")
 
@@ -46,7 +47,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogId:
-    """`has_begun` once the log has a segment."""
+    """`has_begun` once the log has a segment. Segments before that belong to an earlier log in the folder."""
 
     wal_id: str
     has_begun: bool = False
@@ -90,11 +91,11 @@ class LogSurvey:
             if log_id is None:
                 log_id = LogId(wal_id=new_id())
                 log_id.write(disk)
-            names = _segment_names(disk)
+            names = _segment_names(disk) if log_id.has_begun else {}
             if log_id.has_begun and not names:
                 raise BadLog(
-                    "the write-ahead log has no segment left: restore its folder. Rows that were acknowledged may not be"
-                    " in the table yet",
+                    "the write-ahead log has no segment left: restore its folder. Acknowledged rows may not be in the"
+                    " table yet",
                     topic=topic,
                     log=log_id.wal_id,
                 )

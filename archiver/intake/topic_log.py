@@ -19,6 +19,7 @@ from archiver.intake.disk import Disk, LogFile, disk_error
 from archiver.intake.frames import OVERHEAD, frame
 from archiver.intake.log_state import LogState
 from archiver.intake.segments import (
+    SEGMENT,
     UNFINISHED,
     LogId,
     LogSurvey,
@@ -72,6 +73,7 @@ class TopicLog:
         self._appended = 0
         self._file: LogFile | None = None
         self._ended: IntakeEnded | None = None
+        self._has_failed = False
         self._state: LogState
 
     def begin(self, survey: LogSurvey, state: LogState | None = None) -> None:
@@ -81,7 +83,7 @@ class TopicLog:
         """
         try:
             for name in self._disk.names():
-                if name.endswith(UNFINISHED):
+                if name.endswith(UNFINISHED) or (name.endswith(SEGMENT) and not survey.segments):
                     self._disk.remove(name)
             self._state = state if state is not None and not survey.segments else survey.state
             if survey.segments:
@@ -102,6 +104,10 @@ class TopicLog:
     def ended(self) -> IntakeEnded | None:
         """Why the log takes in nothing more, if so."""
         return self._ended
+
+    @property
+    def has_failed(self) -> bool:
+        return self._has_failed
 
     @property
     def use(self) -> LogUse:
@@ -282,7 +288,7 @@ class TopicLog:
         self._file = create_segment(self._disk, name, content, reserve=room)
         kept = {segment.name for segment in survey.segments[:-1]} | {name}
         for old in self._disk.names():
-            if old.endswith(".wal") and old not in kept:
+            if old.endswith(SEGMENT) and old not in kept:
                 self._disk.remove(old)
         self._disk.sync_folder()
         copy = Segment(name=name, first=original.first, size=len(content), room=room, ends=original.ends)
@@ -301,6 +307,7 @@ class TopicLog:
     def _fail(self, error: BaseException) -> IntakeEnded:
         """End the log: what it wrote last may not be durable, and must not be synced again."""
         self.close()
+        self._has_failed = True
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         self._ended = IntakeEnded(
             f"the write-ahead log failed: {reason}. The topic takes in nothing more until the server is started again",

@@ -72,7 +72,7 @@ class TopicTable:
         opened = for_records(opened, registry)
         partitions = range(self._topic.partitions or 0)
         unknown = {partition: 0 for partition in partitions if partition not in archived.known}
-        opened.journal.keep_starts({partition: 0 for partition in partitions})
+        opened.journal.keep_starts(dict.fromkeys(partitions, 0))
         fence = archived.table_offsets | {partition: PartitionOffset(next_offset=0) for partition in unknown}
         self._opened = _Opened(topic=opened, fence=fence)
         return unknown | {partition: end.next_offset for partition, end in archived.known.items()}
@@ -91,9 +91,7 @@ class TopicTable:
             try:
                 for partition, group in records:
                     if partition not in writers:
-                        writers[partition] = RangeWriter(
-                            target, spool, uploader, partition=partition, spool_bytes=room
-                        )
+                        writers[partition] = RangeWriter(target, spool, uploader, partition=partition, spool_bytes=room)
                     writers[partition].write(group)
                 for writer in writers.values():
                     writer.end()

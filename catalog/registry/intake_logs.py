@@ -16,10 +16,10 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenLog:
-    """`state` is the drained state of an earlier log. None if the log continues, or is the first."""
+    """`state` is of the log that was drained last, for a log that has none yet. Empty for the first log."""
 
     epoch: int
-    state: Mapping[str, Any] | None = None
+    state: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +39,26 @@ def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, l
     row = connection.execute(
         "SELECT wal_id, folder, epoch, drained, state FROM intake_logs WHERE topic_id = %s", (topic.id,)
     ).fetchone()
-    state = None
-    epoch = least_epoch
+    state: Mapping[str, Any] = {}
+    epoch = max(least_epoch, 1)
     if row is not None:
-        other, other_folder, last_epoch, drained, drained_state = row
+        other, other_folder, last_epoch, drained, state = row
         epoch = max(epoch, last_epoch + 1)
-        if other != wal_id:
-            if not drained:
-                raise LogElsewhere(
-                    "another write-ahead log has acknowledged rows of the topic. Start the server with that log: it"
-                    " writes the rows to the table. After it was stopped in order, the topic can move to this one",
-                    topic=topic.topic,
-                    log=other_folder,
-                    this_log=folder,
-                )
-            state = drained_state
+        if other != wal_id and not drained:
+            raise LogElsewhere(
+                "another write-ahead log has acknowledged rows of the topic. Start the server with that log: it"
+                " writes the rows to the table. After it was stopped in order, the topic can move to this one",
+                topic=topic.topic,
+                log=other_folder,
+                this_log=folder,
+            )
     connection.execute(
         "INSERT INTO intake_logs (topic_id, wal_id, folder, epoch) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (topic_id) DO UPDATE SET wal_id = excluded.wal_id, folder = excluded.folder,"
-        " epoch = excluded.epoch, drained = false, state = '{}', taken_at = now()",
-        (topic.id, wal_id, folder, max(epoch, 1)),
+        " epoch = excluded.epoch, drained = false, taken_at = now()",
+        (topic.id, wal_id, folder, epoch),
     )
-    return TakenLog(epoch=max(epoch, 1), state=state)
+    return TakenLog(epoch=epoch, state=state)
 
 
 def drain(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, state: Mapping[str, Any]) -> bool:

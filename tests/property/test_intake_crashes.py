@@ -10,7 +10,7 @@ from random import Random
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from archiver.errors import BatchGap, IntakeEnded, IntakeError, IntakeFull
+from archiver.errors import BatchGap, ClientFenced, IntakeEnded, IntakeError, IntakeFull
 from archiver.intake.batches import Answer
 from archiver.intake.files_turn import write_turn
 from archiver.intake.segments import LogSurvey
@@ -110,9 +110,13 @@ class World:
 
     def send(self, log: TopicLog, client: Client, ids: list[int]) -> None:
         batches = [batch_of(client.name, number, client.batches[number], incarnation=client.incarnation) for number in ids]
+        sent_as = client.incarnation
         for outcome in log.append(batches):
             if isinstance(outcome, Answer):
                 client.take(outcome)
+            elif isinstance(outcome, ClientFenced):  # by its own fence, whose answer was lost
+                client.incarnation = log.position(client.name).incarnation
+                assert client.incarnation > sent_as
             else:
                 assert isinstance(outcome, (IntakeFull, BatchGap)), outcome
 
