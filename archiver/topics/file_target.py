@@ -12,9 +12,7 @@ from archiver.topics.opening import OpenedTopic, store_of
 from catalog.iceberg.partitions import PartitionBy
 
 
-def file_target(
-    opened: OpenedTopic, config: TopicConfig, *, format_: SegmentFormat, pending_bytes: int
-) -> FileTarget:
+def file_target(opened: OpenedTopic, config: TopicConfig, *, format_: SegmentFormat, pending_bytes: int) -> FileTarget:
     """`pending_bytes` is `partition_memory`."""
     table, row, topic = opened.table, opened.row, opened.topic
     partitioning = table.partitioning
