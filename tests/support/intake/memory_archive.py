@@ -50,7 +50,9 @@ class MemoryArchive:
 
     def stage(self, ranges: Sequence[TranslatedRange]) -> None:
         self.step("stage")
-        ends = {each.partition: each.end_offset for each in sorted(self.staged.values(), key=lambda each: each.end_offset)}
+        ends = {
+            each.partition: each.end_offset for each in sorted(self.staged.values(), key=lambda each: each.end_offset)
+        }
         reached = {
             each.partition: PartitionOffset(next_offset=ends.get(each.partition, self.ends.get(each.partition, 0)))
             for each in ranges
@@ -70,7 +72,9 @@ class MemoryArchive:
 
     def values(self, partition: int) -> list[bytes]:
         """The values in the table. Their offsets must be 0, 1, 2, …."""
-        ranges = sorted((each for each in self.table if each.partition == partition), key=lambda each: each.start_offset)
+        ranges = sorted(
+            (each for each in self.table if each.partition == partition), key=lambda each: each.start_offset
+        )
         rows = [row for each in ranges for file in each.files for row in self.objects[file.path]]
         assert [offset for offset, _ in rows] == list(range(len(rows)))
         return [value for _, value in rows]
