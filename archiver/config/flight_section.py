@@ -64,5 +64,10 @@ def check_flight_topic(topic: TopicConfig) -> None:
                 f'{key} = "halt" goes with source = "kafka": rows of Flight clients are acknowledged before they are'
                 " decoded, so nothing can halt them"
             )
+    for key in ("compact", "expire"):
+        if getattr(topic, key) == "auto":
+            raise ValueError(
+                f'{key} = "auto" goes with source = "kafka": `archiver archive` applies it. Run `archiver {key}` by a timer'
+            )
     if topic.start_from != "earliest":
         raise ValueError('`start_from` goes with source = "kafka": topics with source = "flight" begin at offset 0')

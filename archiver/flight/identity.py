@@ -74,9 +74,9 @@ class Identities:
 
     async def _authenticated(self, session: Session, proof: tuple[str, bytes], address: str) -> Identity:
         mechanism, message = proof
+        if session.handshake(mechanism, is_raw=False) is not Shaken.BEGUN:
+            raise AuthenticationFailed(_REFUSED)
         try:
-            if session.handshake(mechanism, is_raw=False) is not Shaken.BEGUN:
-                raise AuthenticationFailed(_REFUSED)
             async with self._attempts.one(address, session.user_in(message)):
                 granted = await session.authenticate(message)
         except AuthenticationFailed as error:

@@ -94,9 +94,9 @@ def _unpacked_bytes(header: memoryview, body: memoryview) -> int:
             if length >= _I64.size:
                 size = _I64.unpack_from(body, offset)[0]
                 total += length if size == -1 else max(size, 0)
-        return total
     except (error, IndexError):
         raise BadBatch("the header of a record batch can't be read") from None
+    return total
 
 
 class _Table:

@@ -81,7 +81,7 @@ def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _fits(field: pa.Field) -> bool:
     match field.name:
         case "timestamp":
-            return pa.types.is_timestamp(field.type) or pa.types.is_int64(field.type)
+            return bool(pa.types.is_timestamp(field.type) or pa.types.is_int64(field.type))
         case "headers":
             return _is_headers(field.type)
         case _:

@@ -20,8 +20,10 @@ def server_credentials(section: TlsSection) -> grpc.ServerCredentials:
     if section.least_version == "1.3":
         raise ConfigError("gRPC can't refuse TLS 1.2: leave this out for `archiver serve flight`", key=_KEY)
     reader = _TlsReader(section)
-    return grpc.dynamic_ssl_server_credentials(
-        reader.read(), reader.changed, require_client_authentication=section.client_ca is not None
+    return grpc.dynamic_ssl_server_credentials(  # the stub lacks None for unchanged files
+        reader.read(),
+        reader.changed,  # type: ignore[arg-type]
+        require_client_authentication=section.client_ca is not None,
     )
 
 

@@ -75,7 +75,7 @@ class FlightService:
         self._memory = memory
         self._workers = workers
 
-    def handlers(self) -> grpc.GenericRpcHandler:
+    def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {

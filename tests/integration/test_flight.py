@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 from typer.testing import CliRunner
 
-from archiver.cli import app
+from archiver.cli.app import app
 from tests.support.archive.readers import from_archive, seen_from
 from tests.support.clients.flight_client import act, flight_process, put, records
 from tests.support.servers.serve_command import serving

@@ -101,15 +101,15 @@ class World:
         if self.log is None:
             survey = LogSurvey.read(self.disk, topic="t", most_clients=10)
             self.epoch += 1
-            log = TopicLog(
-                self.disk, topic="t", log_id=survey.log_id, epoch=self.epoch, limits=LIMITS, clock=lambda: 1
-            )
+            log = TopicLog(self.disk, topic="t", log_id=survey.log_id, epoch=self.epoch, limits=LIMITS, clock=lambda: 1)
             log.begin(survey)
             self.log = log
         return self.log
 
     def send(self, log: TopicLog, client: Client, ids: list[int]) -> None:
-        batches = [batch_of(client.name, number, client.batches[number], incarnation=client.incarnation) for number in ids]
+        batches = [
+            batch_of(client.name, number, client.batches[number], incarnation=client.incarnation) for number in ids
+        ]
         sent_as = client.incarnation
         for outcome in log.append(batches):
             if isinstance(outcome, Answer):
