@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Protocol, Self
 
 from pydantic import Field, model_validator
 
 from archiver.config.quantities import Bytes, Seconds
 from archiver.config.section import Section
-
-if TYPE_CHECKING:
-    from archiver.config.model import TopicConfig
 
 LISTEN: Final = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 MOST_PARTITIONS: Final = 1024
@@ -46,7 +43,23 @@ class FlightSection(Section):
         return self
 
 
-def check_flight_topic(topic: TopicConfig) -> None:
+class SourcedTopic(Protocol):
+    """The settings of a topic that depend on its source."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def partitions(self) -> int | None: ...
+
+    @property
+    def start_from(self) -> object: ...
+
+
+def check_flight_topic(topic: SourcedTopic) -> None:
     """Raise ValueError if the topic's settings contradict its source."""
     if topic.source == "kafka":
         if topic.partitions is not None:
@@ -66,8 +79,6 @@ def check_flight_topic(topic: TopicConfig) -> None:
             )
     for key in ("compact", "expire"):
         if getattr(topic, key) == "auto":
-            raise ValueError(
-                f'{key} = "auto" goes with source = "kafka": `archiver archive` applies it. Run `archiver {key}` by a timer'
-            )
+            raise ValueError(f'{key} = "auto" goes with source = "kafka": run `archiver {key}` by a timer instead')
     if topic.start_from != "earliest":
         raise ValueError('`start_from` goes with source = "kafka": topics with source = "flight" begin at offset 0')

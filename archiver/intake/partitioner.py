@@ -54,4 +54,5 @@ def _murmur2(keys: pa.BinaryArray) -> _Words:
 
 def _word(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> _Words:
     bytes_ = [data[positions + index].astype(np.uint32) << np.uint32(8 * index) for index in range(4)]
-    return bytes_[0] | bytes_[1] | bytes_[2] | bytes_[3]
+    word: _Words = bytes_[0] | bytes_[1] | bytes_[2] | bytes_[3]
+    return word
