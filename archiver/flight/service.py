@@ -92,14 +92,17 @@ class FlightService:
         reader = asyncio.create_task(self._read(messages, context, sent))
         try:
             while (batch := await sent.get()) is not None:
-                answer = await batch.answer
-                await self._memory.give_back(batch.size)
+                try:
+                    answer = await batch.answer
+                finally:
+                    await self._memory.give_back(batch.size)
                 yield put_result(json.dumps(answer.to_json() | {"durable": DURABLE}).encode())
             await reader
         except ContextError as error:
             await _abort(context, error)
         finally:
             reader.cancel()
+            await self._give_up(sent)  # first: the reader may wait for room in the queue
             await asyncio.gather(reader, return_exceptions=True)
             await self._give_up(sent)
 
