@@ -1,7 +1,8 @@
 """Count the patterns of CONTRIBUTING.md ("The words we use") in texts and names. Each count may only fall.
 
 The allowed counts are in `scripts/prose.json`, by package and pattern. `--record` lowers them to today's counts. Texts
-are docstrings, comments, messages of two words or more, and Markdown outside of code.
+are docstrings, comments, messages of two words or more, and Markdown outside of code. In tests, sleeps, patched
+attributes and private names of other objects are counted, too.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ _DOCSTRING: Final = re.compile(r'"""(.*?)"""', re.DOTALL)
 _CODE_BLOCK: Final = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 _CODE_SPAN: Final = re.compile(r"`[^`\n]*`")
 LOOP_NAMES: Final = frozenset({"each", "one", "those", "other", "others"})
+OWN: Final = frozenset({"self", "cls"})
+NAMED_TUPLE: Final = frozenset({"_replace", "_asdict", "_fields", "_make"})
 LOCAL_NAMES: Final = frozenset({"found", "told", "wanted", "held", "known", "place", "there", "those", "here"})
 
 
@@ -74,7 +77,10 @@ def count(path: Path) -> Counter[str]:
     texts = _COMMENT.findall(source)
     match path.suffix:
         case ".py":
+            is_test = path.relative_to(ROOT).parts[0] == "tests"
             for node in ast.walk(ast.parse(source)):
+                if is_test:
+                    total.update(_coupling(node))
                 if isinstance(node, ast.Constant):
                     if isinstance(node.value, str) and " " in node.value.strip():
                         texts.append(node.value)
@@ -102,6 +108,27 @@ def _names(node: ast.AST) -> dict[str, int]:
             return {"long test name": 1}
         case _:
             return {}
+
+
+def _coupling(node: ast.AST) -> dict[str, int]:
+    """What ties a test to time and to the inside of other modules. A sleep of zero seconds waits for nothing."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="sleep") | ast.Name(id="sleep"), args=[seconds]):
+            return {"sleep": not (isinstance(seconds, ast.Constant) and seconds.value == 0)}
+        case ast.Call(func=ast.Attribute(attr="setattr")):
+            return {"setattr": 1}
+        case ast.Attribute(value=ast.Name(id=name)) if name in OWN:
+            return {}
+        case ast.Attribute(attr=name):
+            return {"private name": _is_private(name)}
+        case ast.ImportFrom(names=names):
+            return {"private name": sum(_is_private(alias.name) for alias in names)}
+        case _:
+            return {}
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in NAMED_TUPLE
 
 
 def _targets(target: ast.expr) -> Iterator[str]:

@@ -21,6 +21,7 @@ TOPICS = {
     "servers",
     "storage",
     "terminal",
+    "timing",
 }
 WORKBENCHES = {"chaos", "clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from archiver.config import load_config
 from archiver.fault_points import FaultPoint
 from tests.support.engine.killed_jobs import EACH, PARTITIONS, archive, archive_by_spark, assert_each_once, produce
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -94,11 +94,8 @@ def test_a_signal_ends_a_run_on_spark_in_order(stack: Stack, number: signal.Sign
     environment = os.environ | {"ARCHIVER_FAULT": "before_upload:pause"}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         spool = load_config(config).archive.spool
-        end = time.monotonic() + 200
-        while not list(spool.glob("task-*/*.parquet")):
-            assert time.monotonic() < end
-            assert job.poll() is None, job.stderr and job.stderr.read()
-            time.sleep(0.2)
+        eventually(lambda: list(spool.glob("task-*/*.parquet")) or job.poll() is not None, "a file", seconds=200)
+        assert job.poll() is None, job.stderr and job.stderr.read()
         job.send_signal(number)
         output, errors = job.communicate(timeout=100)
     assert job.returncode == 0, errors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from itertools import chain
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.fault.soak.jobs import Job, running
 from tests.fault.soak.log_cut import cut_log
 from tests.fault.soak.results import EXACTLY_ONCE, WRONG, Results, RoundResult
 from tests.support.kafka.record_batches import Record, build
+from tests.support.timing.eventually import eventually
 
 
 def rounds(seed: int, count: int) -> list[tuple[dict[str, object], ...]]:
@@ -41,13 +41,9 @@ def test_a_job_that_hangs_says_where(tmp_path: Path) -> None:
 
 
 def writer(pipe: Path) -> int:
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    return eventually(
+        lambda: os.open(pipe, os.O_WRONLY | os.O_NONBLOCK), "the pipe has a reader", seconds=60, despite=(OSError,)
+    )
 
 
 def test_two_hundred_rounds_hold_every_kind_and_every_step() -> None:

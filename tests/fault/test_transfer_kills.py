@@ -20,6 +20,7 @@ from tests.support.archive.readers import Seen, from_kafka
 from tests.support.engine.forked import forked, run_forked
 from tests.support.kafka.own_broker import OwnBroker, own_broker
 from tests.support.servers.stack import Stack, unique
+from tests.support.timing.eventually import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -68,8 +69,10 @@ def ends_before_it_is_killed(
     """Whether it ends in time, counted from its start or first move."""
     arguments = (topic, "--config", str(config), "--to-kafka", target, *map(str, options))
     with forked(replay, *arguments, folder=folder) as (process, output):
-        while once_started and process.is_alive() and b'"transfer_started"' not in output.read_bytes():
-            time.sleep(0.02)
+        if once_started:
+            eventually(
+                lambda: b'"transfer_started"' in output.read_bytes() or not process.is_alive(), "a start", seconds=200
+            )
         process.join(seconds)
         return not process.is_alive()
 
@@ -115,10 +118,12 @@ def test_thirty_kills_leave_each_record_once_in_another_cluster(
     committed = {partition: noise.randrange(RECORDS // PARTITIONS) for partition in range(PARTITIONS)}
     places = [TopicPartition(topic, partition, offset) for partition, offset in committed.items()]
     wanted = [ConsumerGroupTopicPartitions(group, places)]
-    while any(  # a cluster that has just started is still loading its coordinators
-        each.error for each in stack.admin.alter_consumer_group_offsets(wanted)[group].result(30).topic_partitions
-    ):
-        time.sleep(0.2)
+
+    def is_committed() -> bool:  # a cluster that has just started is still loading its coordinators
+        result = stack.admin.alter_consumer_group_offsets(wanted)[group].result(30)
+        return not any(partition.error for partition in result.topic_partitions)
+
+    eventually(is_committed, f"offsets of {group}", every=0.2)
     there = elsewhere.stack
     own = ("--bootstrap", there.bootstrap_servers, "--create", "--offset-map", file)
 

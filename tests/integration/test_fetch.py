@@ -19,6 +19,7 @@ from archiver.wire import DecodedBatches, DecodeLimits
 from tests.support.archive.readers import wait_until_decided
 from tests.support.kafka import odd_records
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -109,10 +110,7 @@ def whole(stack: Stack, topic: str, partition: int = 0, **how: Any) -> list[Deco
 
 def wait_until_stable(broker: BrokerClient, topic: str, end: int) -> None:
     """Abort markers reach the log a moment after the coordinator has answered."""
-    deadline = time.monotonic() + 10
-    while broker.list_offsets(topic, [0], "latest_stable") != {0: end}:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: broker.list_offsets(topic, [0], "latest_stable") == {0: end}, f"{topic} ends at {end}")
 
 
 @pytest.mark.parametrize("written_by_broker", odd_records.CODECS)
@@ -232,10 +230,8 @@ def test_compacted_logs_have_gaps(stack: Stack, broker: BrokerClient) -> None:
         stack.produce(topic, *({"key": b"%d" % (n % 7), "value": None} for n in range(7)))
         time.sleep(0.3)
     stack.produce(topic, {"key": b"last", "value": b"1"})
-    deadline = time.monotonic() + 60
-    while len(expected := consumed(stack, topic)) > 300:
-        assert time.monotonic() < deadline, "the log cleaner did nothing"
-        time.sleep(1)
+    eventually(lambda: len(consumed(stack, topic)) <= 300, "the log cleaner compacts", seconds=60, every=1)
+    expected = consumed(stack, topic)
     end = broker.list_offsets(topic, [0], "latest_stable")[0]
     assert end > len(expected)
     for cut in (0, 1, 300, 700, end - 1, end):

@@ -22,6 +22,7 @@ from tests.support.archive.job_runs import archive_once, numbered, places, read,
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -170,9 +171,9 @@ def test_running_every_so_often_follows_the_topic(stack: Stack) -> None:
     config = stack.config({topic: {"max_lag": "0s"}})
     stack.produce(topic, *numbered(range(5)))
     with _running(config) as reports:
-        _eventually(lambda: sum(report.records for report in reports) == 5)
+        eventually(lambda: sum(report.records for report in reports) == 5)
         stack.produce(topic, *numbered(range(5, 9)))
-        _eventually(lambda: sum(report.records for report in reports) == 9)
+        eventually(lambda: sum(report.records for report in reports) == 9)
     assert places(read(stack, config, topic)) == [(0, n) for n in range(9)]
 
 
@@ -181,12 +182,12 @@ def test_a_trickle_waits_for_company_but_not_for_long(stack: Stack) -> None:
     config = stack.config({topic: {"max_lag": "4s"}})
     stack.produce(topic, *numbered(range(5)))
     with _running(config) as reports:
-        _eventually(lambda: len(reports) > 0)
+        eventually(lambda: len(reports) > 0)
         for number in range(5, 29):
             stack.produce(topic, *numbered([number], timestamp=NEW_YEAR - number * DAY))
             time.sleep(0.3)
         last = time.monotonic()
-        _eventually(lambda: sum(report.records for report in reports) == 29)
+        eventually(lambda: sum(report.records for report in reports) == 29)
         assert time.monotonic() - last < 20.0
     assert places(read(stack, config, topic)) == [(0, n) for n in range(29)]
     commits = sum(each.commits for report in reports for each in report.topics)
@@ -206,13 +207,6 @@ def _running(config: Path) -> Iterator[Sequence[JobReport]]:
     finally:
         stop.set()
         thread.join(30)
-
-
-def _eventually(holds: Any, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def test_secrets_stay_out_of_the_report_and_the_registry(stack: Stack) -> None:

@@ -21,6 +21,7 @@ from archiver.topics.leases import LEASE_WAIT_SECONDS
 from catalog.registry import Registry
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack, unique
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -36,13 +37,12 @@ def connections(dsn: str) -> Iterator[list[int]]:
 
     def watch() -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
-            while not over.is_set():
+            while not over.wait(0.01):
                 found = connection.execute(
                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                     " AND pid <> pg_backend_pid()"
                 ).fetchone()
                 most[0] = max(most[0], found[0] if found else 0)
-                time.sleep(0.01)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -78,7 +78,7 @@ def test_leases_of_many_topics_take_one_connection(registered: tuple[Path, list[
     assert most_allowed(dsn) <= 100, "the stack's Postgres is not as it comes"
     with Registry(dsn) as registry, connections(dsn) as most, registry.leases() as leases:
         assert leases.take(registry.topics.every()) == ()
-        time.sleep(0.1)
+        eventually(lambda: most[0], "connections are counted")
     assert len(names) == TOPICS
     assert 0 < most[0] <= MOST_CONNECTIONS
 

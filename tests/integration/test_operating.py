@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -22,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.servers.serving import serving
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -72,13 +72,6 @@ def get(url: str) -> tuple[int, str]:
             return error.code, error.read().decode()
     except URLError:
         return 0, ""
-
-
-def eventually(holds: Any, seconds: float = 90.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.3)
 
 
 def counted(text: str) -> dict[tuple[str, ...], float]:

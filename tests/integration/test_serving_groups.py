@@ -24,6 +24,7 @@ from tests.support.archive.job_runs import archive_once
 from tests.support.kafka.java_records import java
 from tests.support.servers.serve_command import serving
 from tests.support.servers.stack import Stack, unique
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -308,10 +309,12 @@ def test_twenty_members_that_come_and_go_miss_no_record_and_none_is_stuck(served
         for each in killed:
             each.kill()
         calm.set()
-        deadline = time.monotonic() + TIMEOUT_S
-        while not is_settled(served, group, members):
-            assert time.monotonic() < deadline, ours(served, "describe", group)
-            time.sleep(0.2)
+        eventually(
+            lambda: is_settled(served, group, members),
+            lambda: str(ours(served, "describe", group)),
+            seconds=TIMEOUT_S,
+            every=0.2,
+        )
     finally:
         stop.set()
         for each in killed:

@@ -25,6 +25,7 @@ from tests.support.kafka.java_records import java
 from tests.support.servers.free_ports import free_port
 from tests.support.servers.serve_nodes import Nodes
 from tests.support.servers.stack import Stack, unique
+from tests.support.timing.eventually import eventually
 
 _LOG = logging.getLogger(__name__)
 pytestmark = pytest.mark.integration
@@ -126,11 +127,11 @@ def coordinator_or_none(bootstrap: str, group: str) -> str | None:
 
 
 def coordinator_of(bootstrap: str, group: str) -> str:
-    deadline = time.monotonic() + TIMEOUT_S
-    while (told := coordinator_or_none(bootstrap, group)) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return told
+    coordinator: str | None = eventually(
+        lambda: coordinator_or_none(bootstrap, group), f"{group} has a coordinator", seconds=TIMEOUT_S, every=0.1
+    )
+    assert coordinator is not None
+    return coordinator
 
 
 def kill_while_they_read(nodes: Nodes, readers: Readers, *, every: float) -> int:
@@ -241,10 +242,9 @@ def test_a_paused_coordinator_commits_nothing_once_another_took_over(archived: t
         index = nodes.ports.index(int(coordinator_of(nodes.bootstrap, group).rpartition(":")[2]))
         nodes.pause(index)
         other = f"127.0.0.1:{nodes.ports[1 - index]}"
-        deadline = time.monotonic() + TIMEOUT_S
-        while coordinator_or_none(other, group) != other:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(
+            lambda: coordinator_or_none(other, group) == other, f"{other} coordinates", seconds=TIMEOUT_S, every=0.1
+        )
         second = member(other, group)
         second.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
         nodes.go_on(index)
@@ -268,12 +268,16 @@ def committed(asking: Consumer, place: TopicPartition) -> int:
 
 def _when_coordinated(ask: Callable[[], T]) -> T:
     """librdkafka leaves it to its caller to ask again where the coordinator is another one, or loads the group."""
-    deadline = time.monotonic() + TIMEOUT_S
     passing = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
-    while True:
+
+    def answer() -> tuple[T] | None:
         try:
-            return ask()
+            return (ask(),)
         except KafkaException as error:
-            if error.args[0].name() not in passing or time.monotonic() > deadline:
+            if error.args[0].name() not in passing:
                 raise
-            time.sleep(0.1)
+            return None
+
+    answered = eventually(answer, "a node coordinates", seconds=TIMEOUT_S, every=0.1)
+    assert answered is not None
+    return answered[0]

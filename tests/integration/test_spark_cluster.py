@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from archiver.local.java import find_java
 from archiver.local.ports import accepts
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -43,10 +43,9 @@ def daemon(name: str, folder: Path, *arguments: str) -> Iterator[Path]:
 
 
 def wait_for(log: Path, text: str) -> None:
-    deadline = time.monotonic() + READY_S
-    while text not in log.read_text():
-        assert time.monotonic() < deadline, f"no {text!r} in {log.read_text()[-2_000:]}"
-        time.sleep(0.2)
+    eventually(
+        lambda: text in log.read_text(), lambda: f"{text!r} in {log.read_text()[-2_000:]}", seconds=READY_S, every=0.2
+    )
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from archiver.local.java import find_java
 from archiver.local.ports import accepts
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -50,11 +50,10 @@ def connect(tmp_path: Path) -> Iterator[str]:
             cwd=tmp_path,
         )
     try:
-        deadline = time.monotonic() + READY_S
-        while not accepts(PORT):
-            assert process.poll() is None, (tmp_path / "connect.log").read_text()[-2_000:]
-            assert time.monotonic() < deadline, "Spark Connect did not start"
-            time.sleep(0.5)
+        eventually(
+            lambda: accepts(PORT) or process.poll() is not None, "Spark Connect accepts", seconds=READY_S, every=0.5
+        )
+        assert process.poll() is None, (tmp_path / "connect.log").read_text()[-2_000:]
         yield f"sc://127.0.0.1:{PORT}"
     finally:
         process.terminate()

@@ -14,6 +14,7 @@ from tests.support.archive.job_runs import archive_once, numbered
 from tests.support.archive.readers import from_kafka
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -33,10 +34,7 @@ def test_a_log_that_is_compacted_later_is_no_fault(stack: Stack) -> None:
         stack.produce(topic, *({"key": b"k%d" % (n % 7), "value": b"%d/%d" % (turn, n)} for n in range(20)))
         archived += archive_once(config).records
         time.sleep(0.3)
-    end = time.monotonic() + 90
-    while len(from_kafka(stack, topic, 1)) >= archived:
-        assert time.monotonic() < end, "nothing was compacted"
-        time.sleep(1)
+    eventually(lambda: len(from_kafka(stack, topic, 1)) < archived, "the log is compacted", seconds=90, every=1)
     found = compared(config, topic)
     assert (found.faults, found.rows) == ((), archived)
     assert any("compacted" in note for note in found.notes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from tests.support.clients.mirror_maker import mirroring
 from tests.support.kafka import odd_records
 from tests.support.servers.serve_command import serving
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.interop
 
@@ -146,15 +146,11 @@ def test_mirror_maker_copies_a_topic_and_its_groups(served: Served, tmp_path: Pa
     theirs = client.read(served.address, served.odd)
     client.read_as_member(served.address, served.odd, group, len(theirs))
     with mirroring(served.address, served.stack.bootstrap_servers, served.odd, group, tmp_path) as mirrored:
-        deadline = time.monotonic() + 180
-        while len(copied := copied_records(served.stack, mirrored)) < len(theirs):
-            assert time.monotonic() < deadline, f"{len(copied)} of {len(theirs)} came"
-            time.sleep(1)
+        eventually(lambda: len(copied_records(served.stack, mirrored)) >= len(theirs), seconds=180, every=1)
+        copied = copied_records(served.stack, mirrored)
         assert [each[2:] for each in copied] == [each[2:] for each in theirs]
         ends = {partition: max(one.offset for one in copied if one.partition == partition) + 1 for partition in (0, 1)}
-        while committed(served.stack, mirrored, group) != ends:
-            assert time.monotonic() < deadline, committed(served.stack, mirrored, group)
-            time.sleep(1)
+        eventually(lambda: committed(served.stack, mirrored, group) == ends, f"{ends}", seconds=180, every=1)
 
 
 def test_share_groups_are_refused_at_once(served: Served) -> None:

@@ -59,13 +59,12 @@ def test_a_broker_that_always_hangs_up_is_named(cluster: FakeCluster) -> None:
 
 
 def test_a_broker_that_restarts_gets_the_newest_version_again(cluster: FakeCluster) -> None:
-    versions = hang_up_above(cluster, -1)
+    hang_up_above(cluster, -1)
     with BrokerClient(cluster.options) as client:
         with pytest.raises(BrokerUnavailable):
             client.cluster_id()
-        versions.clear()
+        # The request of an earlier attempt may arrive late: what counts is the version that is answered.
         cluster.answers[ApiVersionsRequest] = lambda _, request: (
-            versions.append(request.API_VERSION) or cluster.api_versions()  # type: ignore[func-returns-value]
+            cluster.api_versions() if request.API_VERSION == 4 else None
         )
         assert client.cluster_id() == "fake"
-    assert 4 in versions, "a late request of the first client may be answered first"

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from archiver.errors import LocalStackError
 from archiver.local import process
 from archiver.local.process import Launch, ProcessMark
+from tests.support.timing.eventually import eventually
 
 SLEEPER = (sys.executable, "-c", "import time; print('awake', flush=True); time.sleep(60)")
 STUBBORN = (
@@ -29,9 +29,7 @@ STUBBORN = (
 def started(folder: Path, argv: tuple[str, ...]) -> ProcessMark:
     log = folder / "log"
     mark = process.spawn(Launch(argv=argv, cwd=folder, log=log))
-    deadline = time.monotonic() + 10
-    while b"awake" not in log.read_bytes() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    eventually(lambda: b"awake" in log.read_bytes(), "it is awake")
     return mark
 
 
@@ -61,8 +59,7 @@ def test_what_ignores_the_signal_is_ended_by_force(tmp_path: Path):
 @pytest.mark.parametrize("change", [{"started": 1.0}, {"program": "postgres"}])
 def test_a_reused_pid_is_not_ours(tmp_path: Path, change: dict[str, object]):
     with subprocess.Popen(["/bin/sleep", "60"]) as second:
-        while not psutil.Process(second.pid).cmdline():  # the kernel hasn't set it up yet
-            time.sleep(0.01)
+        eventually(psutil.Process(second.pid).cmdline, "the kernel has set it up")
         mark = ProcessMark(pid=second.pid, started=psutil.Process(second.pid).create_time(), program="sleep")
         stale = replace(mark, **change)
         try:
@@ -84,10 +81,7 @@ def test_a_missing_program_says_so_in_the_log(tmp_path: Path):
     log = tmp_path / "log"
     with contextlib.suppress(LocalStackError):  # it may end before it can be marked
         mark = process.spawn(Launch(argv=("/nonexistent/server",), cwd=tmp_path, log=log))
-        deadline = time.monotonic() + 5
-        while process.is_running(mark) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert not process.is_running(mark)
+        eventually(lambda: not process.is_running(mark), "it ends")
     assert "not found" in process.tail(log)
 
 

@@ -13,6 +13,7 @@ import pytest
 from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.serve.processes import Processes, share, shifted
+from tests.support.timing.eventually import eventually
 
 MINIMAL = """
 [kafka]
@@ -27,12 +28,12 @@ dsn = "postgresql://archiver@127.0.0.1/archiver"
 def works(number: int, folder: str) -> None:
     """Writes its process id, and runs until it is ended."""
     Path(folder, f"{number}.{os.getpid()}").touch()
-    time.sleep(60)
+    threading.Event().wait(60)
 
 
 def misses_something(number: int) -> None:
     if number == 0:
-        time.sleep(60)
+        threading.Event().wait(60)
     os._exit(2)
 
 
@@ -41,11 +42,8 @@ def started(folder: Path, number: int) -> list[int]:
 
 
 def wait_for(folder: Path, number: int, count: int) -> list[int]:
-    deadline = time.monotonic() + 30
-    while len(found := started(folder, number)) < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
+    eventually(lambda: len(started(folder, number)) >= count, f"process {number} has started {count} times")
+    return started(folder, number)
 
 
 def test_who_dies_starts_again_and_a_signal_ends_all(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import time
 from functools import partial
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -14,6 +14,7 @@ from archiver.telemetry.health import Health
 from archiver.telemetry.instruments import Instruments
 from archiver.telemetry.listener import Listener
 from archiver.telemetry.patient_listener import PatientListener
+from tests.support.timing.eventually import eventually
 
 
 def listener(host: str, port: int) -> Listener:
@@ -28,11 +29,10 @@ def test_a_taken_port_is_a_warning_that_names_it_and_is_taken_over(caplog: pytes
             patient.__enter__()
         assert f"127.0.0.1:{port} is taken" in caplog.text
     try:
-        end = time.monotonic() + 30
-        while patient._listener is None:
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        assert urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).status == 200
+        answer = eventually(
+            lambda: urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10), "it listens", despite=(URLError,)
+        )
+        assert answer.status == 200
     finally:
         patient.__exit__()
     with listener("127.0.0.1", port):

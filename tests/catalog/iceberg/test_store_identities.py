@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from catalog.iceberg.file_io import S3FileIO
 from catalog.iceberg.store_settings import StoreSettingError
 from tests.support.servers.sts_server import KEY, TOKEN, StsServer, sts_server
 from tests.support.storage.demanding_store import DemandingStore, Demands, demanding_store
+from tests.support.timing.eventually import comes_true
 
 ROLE = {"s3.role-arn": "arn:aws:iam::1:role/lake", "s3.role-session-name": "archiver"}
 _RESOLVED = """
@@ -87,9 +87,8 @@ def test_pyarrow_takes_a_web_identity(tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = (sys.executable, "-c", _RESOLVED)
     with log.open("w") as output, subprocess.Popen(command, env=environment, stdout=output) as process:
-        until = time.monotonic() + 60
-        while "sts.eu-west-1.amazonaws.com" not in (text := log.read_text()) and time.monotonic() < until:
-            time.sleep(0.05)
+        comes_true(lambda: "sts.eu-west-1.amazonaws.com" in log.read_text(), 60)
         process.kill()  # it would try on
+    text = log.read_text()
     assert "Successfully loaded all required parameters for sts web identity credentials provider" in text
     assert "sts.eu-west-1.amazonaws.com" in text

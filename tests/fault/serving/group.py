@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.fault.serving.journal import Journal
 from tests.fault.serving.judge import Verdict, judge
+from tests.support.timing.eventually import comes_true
 
 MEMBER = Path(__file__).with_name("member.py")
 LOOK_S = 0.05
@@ -122,25 +123,21 @@ class Group:
     def settles(self, seconds: float) -> float | None:
         """Return the seconds until it is settled, or None."""
         began = time.monotonic()
-        while not self.is_settled():
-            if time.monotonic() - began > seconds:
-                return None
-            time.sleep(LOOK_S)
-        return time.monotonic() - began
+        return time.monotonic() - began if comes_true(self.is_settled, seconds, every=LOOK_S) else None
 
     def gets_records(self, ends: Mapping[int, int], seconds: float) -> list[str]:
         """Wait until each member got a record, and return members without."""
-        since, until = time.monotonic_ns(), time.monotonic() + seconds
-        while True:
+        since = time.monotonic_ns()
+
+        def waiting() -> list[str]:
             reached = self.reached()
-            waiting = [
+            return [
                 name
                 for name, each in self.view().items()
                 if each.last_got <= since and any(reached.get(one, -1) + 1 < ends[one] for one in each.has)
             ]
-            if not waiting or time.monotonic() > until:
-                return waiting
-            time.sleep(LOOK_S)
+
+        return [] if comes_true(lambda: not waiting(), seconds, every=LOOK_S) else waiting()
 
     def reached(self) -> dict[int, int]:
         found: dict[int, int] = {}
@@ -154,12 +151,9 @@ class Group:
         return sum(at + 1 for at in self.reached().values())
 
     def has_reached(self, ends: Mapping[int, int], seconds: float) -> bool:
-        until = time.monotonic() + seconds
-        while {each: at + 1 for each, at in self.reached().items()} != ends:
-            if time.monotonic() > until:
-                return False
-            time.sleep(4 * LOOK_S)
-        return True
+        return comes_true(
+            lambda: {each: at + 1 for each, at in self.reached().items()} == ends, seconds, every=4 * LOOK_S
+        )
 
     def judged(self, ends: Mapping[int, int]) -> Verdict:
         for each in self._running:

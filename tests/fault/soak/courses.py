@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from confluent_kafka import KafkaException
 
 from tests.fault.soak import faults
@@ -15,6 +13,7 @@ from tests.fault.soak.troubles import STEP_SECONDS, kill_once_held
 from tests.fault.soak.verdict import judge, judge_whole
 from tests.support.catalog.lossy_catalog import Delivery
 from tests.support.catalog.lossy_catalog import Fault as CommitFault
+from tests.support.timing.eventually import eventually
 
 _TOPIC_SECONDS = 20.0
 
@@ -167,16 +166,13 @@ def topic_recreated(course: Course, fault: faults.TopicRecreated) -> None:
 
 
 def _create(subject: Subject) -> None:
-    deadline = time.monotonic() + _TOPIC_SECONDS
-    while True:
-        try:
-            subject.stack.topic(subject.partitions, name=subject.topic)
-        except KafkaException:  # it is still being deleted
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
-        else:
-            return
+    eventually(  # until then it is still being deleted
+        lambda: subject.stack.topic(subject.partitions, name=subject.topic),
+        f"{subject.topic} is created",
+        seconds=_TOPIC_SECONDS,
+        every=0.2,
+        despite=(KafkaException,),
+    )
 
 
 def _some_new_records(course: Course, subject: Subject) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import psutil
 
 from tests.support.engine.forked import FORKED
+from tests.support.timing.eventually import comes_true
 
 _NUMBERS = count()
 _POLL = 0.01
@@ -123,15 +123,15 @@ class Running:
 
     def stops(self, seconds: float) -> bool:
         """Whether it suspends itself by ARCHIVER_FAULT before it ends."""
-        deadline = time.monotonic() + seconds
-        while self.alive and time.monotonic() < deadline:
+
+        def status() -> str:
             try:
-                if psutil.Process(self._pid).status() == psutil.STATUS_STOPPED:
-                    return True
+                return psutil.Process(self._pid).status() if self.alive else psutil.STATUS_DEAD
             except psutil.NoSuchProcess:
-                return False
-            time.sleep(_POLL)
-        return False
+                return psutil.STATUS_DEAD
+
+        comes_true(lambda: status() in {psutil.STATUS_STOPPED, psutil.STATUS_DEAD}, seconds, every=_POLL)
+        return status() == psutil.STATUS_STOPPED
 
     def ends(self, seconds: float) -> bool:
         self._process.join(seconds)

@@ -17,10 +17,12 @@ from tests.fault.soak.jobs import Running, running
 from tests.support.catalog.lossy_catalog import Delivery
 from tests.support.catalog.lossy_catalog import Fault as CommitFault
 from tests.support.kafka.brokers import NODES
+from tests.support.timing.eventually import eventually
 
 STEP_SECONDS = 60.0
 """How long a job may take to the step of a fault."""
 _POLL = 0.005
+_HELD_SECONDS = 600.0
 _WhileSuspended: TypeAlias = (
     faults.Overtaken | faults.ServerRestarts | faults.ServerStalls | faults.LeaderMoves | faults.RollingRestart
 )
@@ -141,8 +143,7 @@ def _while_suspended(course: Course, fault: _WhileSuspended, job: Running) -> No
 
 def kill_once_held(course: Course, job: Running) -> None:
     catalog = course.scene.ground.catalog
-    while job.alive and not catalog.holds:
-        time.sleep(_POLL)
+    eventually(lambda: catalog.holds or not job.alive, "a request is held", seconds=_HELD_SECONDS, every=_POLL)
     job.kill()
 
 

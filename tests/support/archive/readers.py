@@ -15,6 +15,7 @@ from archiver.config import load_config
 from archiver.replay import ReplayConsumer
 from tests.support.kafka.record_digest import SeenRecord, digest
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 TIMEOUT_S = 60.0
 _LOOK_S = 0.02
@@ -44,7 +45,6 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
 def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
     """Wait until no transaction is open. Brokers report the end before they write the markers."""
     requests = {TopicPartition(topic, value): OffsetSpec.latest() for value in range(partitions)}
-    deadline = time.monotonic() + TIMEOUT_S
 
     def ends(level: IsolationLevel) -> list[int]:
         answers = stack.admin.list_offsets(requests, isolation_level=level)
@@ -55,9 +55,7 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
             return ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
         return False
 
-    while not is_decided():
-        assert time.monotonic() < deadline, f"a transaction in {topic} doesn't end"
-        time.sleep(_LOOK_S)
+    eventually(is_decided, f"the end of a transaction in {topic}", seconds=TIMEOUT_S)
 
 
 def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -80,6 +79,7 @@ class LossyProxy(ThreadingHTTPServer):
         self.commits = 0
         self.struck = 0
         self.silence_seconds = 4.0
+        self.is_over = threading.Event()
         self.away = False
         self.delivery = Delivery.BY_HAND
         self.delivered: list[int] = []
@@ -88,6 +88,10 @@ class LossyProxy(ThreadingHTTPServer):
         self._is_struck = False
         self._held: list[_Request] = []
         self._lock = threading.Lock()
+
+    def server_close(self) -> None:
+        self.is_over.set()
+        super().server_close()
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
         """Return status, type and message of a refusal, or None."""
@@ -250,7 +254,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             case Fault.SILENCE:
                 self.server.forward(request)
-                time.sleep(self.server.silence_seconds)
+                self.server.is_over.wait(self.server.silence_seconds)
                 self.close_connection = True
             case Fault.LOSE_ANSWER:
                 self.server.forward(request)

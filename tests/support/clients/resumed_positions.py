@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.support.archive.lake import Lake
 from tests.support.clients.programs import ProgramClient
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import ServedLake
+from tests.support.timing.eventually import eventually
 
 ORDERS = "orders"
 OLD_END, END = 100, 200
@@ -105,7 +105,7 @@ def waits_beyond_the_end_and_repeats_nothing(resume: Resuming, folder: Path, epo
             resume, _at(endpoint), "ahead", ahead, epoch=epoch, count=end - ahead, seconds=SECONDS, reset="earliest"
         )
 
-        _until(lambda: reading.done() or endpoint.topics.open[0].was_ahead(0, ahead))
+        eventually(lambda: reading.done() or endpoint.topics.open[0].was_ahead(0, ahead))
         archive_more(lake, b"".join(log[:3]), start=END, end=middle)
         lake.set(**{"archiver.offsets": f'{{"0":[{middle},{epoch}]}}'})
         archive_more(lake, b"".join(log[3:]), start=middle, end=end)
@@ -119,10 +119,3 @@ def is_told_of_an_older_epoch_that_ended(resume: Resuming, folder: Path) -> None
 
 def _at(endpoint: ServedLake) -> str:
     return f"127.0.0.1:{endpoint.port}"
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.05)

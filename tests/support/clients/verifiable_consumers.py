@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -22,6 +22,7 @@ from archiver.local.java import find_java
 from archiver.local.kafka import ARTIFACTS
 from archiver.local.maven import jars
 from archiver.local.releases import KAFKA
+from tests.support.timing.eventually import comes_true
 
 PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
     "range": ("--assignment-strategy", "org.apache.kafka.clients.consumer.RangeAssignor"),
@@ -31,7 +32,6 @@ PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = {
 _EAGER: Final = "range"
 SESSION_MS: Final = 6000
 _LEAVE_S: Final = 30.0
-_LOOK_S: Final = 0.05
 _FINISHES_S: Final = 5.0
 """How long a member that was suspended may take until it hears what became of it."""
 
@@ -211,7 +211,7 @@ class VerifiableConsumers:
     def get_records(self, seconds: float) -> bool:
         with self._lock:
             before = {name: self._seen[name].count for name in self._present()}
-        return waited(lambda: all(self._seen[name].count > count for name, count in before.items()), seconds)
+        return comes_true(lambda: all(self._seen[name].count > count for name, count in before.items()), seconds)
 
     def has_read(self, ends: Mapping[int, int]) -> bool:
         with self._lock:
@@ -234,12 +234,3 @@ class VerifiableConsumers:
                 if line.startswith("{") and line.endswith("\n"):  # a kill may cut the last one
                     with self._lock:
                         seen.take(json.loads(line))
-
-
-def waited(is_so: Callable[[], bool], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > until:
-            return False
-        time.sleep(_LOOK_S)
-    return True

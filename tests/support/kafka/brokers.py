@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +15,11 @@ from kafka.admin import KafkaAdminClient
 
 from tests.support.servers.embedded_servers import Servers
 from tests.support.servers.stack import Stack, unique
+from tests.support.timing import eventually as timing
 
 NODES = (1, 2, 3)
 _TIMEOUT = 30.0
-_POLL = 0.1
-
-
-def eventually(holds: Callable[[], Any], what: str, seconds: float = 45.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while True:
-        with suppress(KafkaException):
-            if result := holds():
-                return result
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"in {seconds:.0f} s it never came that {what}")
-        time.sleep(_POLL)
+eventually = partial(timing.eventually, every=0.1, despite=(KafkaException,))
 
 
 class Brokers:

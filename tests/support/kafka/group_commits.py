@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 
 def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> None:
     places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     expected = [ConsumerGroupTopicPartitions(group, places)]
-    deadline = time.monotonic() + 30
-    while True:  # a cluster that has just started is still loading its coordinators
+
+    def is_committed() -> bool:  # a cluster that has just started is still loading its coordinators
         result = stack.admin.alter_consumer_group_offsets(expected)[group].result(30)
-        errors = [partition.error for partition in result.topic_partitions if partition.error is not None]
-        if not errors:
-            return
-        assert time.monotonic() < deadline, errors
-        time.sleep(0.2)
+        return all(partition.error is None for partition in result.topic_partitions)
+
+    eventually(is_committed, f"offsets of {group}", seconds=30, every=0.2)
 
 
 def committed_by(stack: Stack, group: str, topic: str, partitions: int) -> dict[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ from archiver.local.part import PartContext
 from archiver.local.process import ProcessMark
 from archiver.local.state import draw
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 _READY_WITHIN = 90.0
 _ENDS_WITHIN = 30.0
@@ -32,11 +32,12 @@ class OwnBroker:
         part = kafka.Kafka()
         part.prepare(self._context, lambda _: None)
         self._mark = process.spawn(part.launch(self._context))
-        deadline = time.monotonic() + _READY_WITHIN
-        while not part.is_ready(self._context):
+
+        def is_ready() -> bool:
             assert process.is_running(self._mark), process.tail(self._context.log)
-            assert time.monotonic() < deadline, process.tail(self._context.log)
-            time.sleep(0.1)
+            return part.is_ready(self._context)
+
+        eventually(is_ready, lambda: process.tail(self._context.log), seconds=_READY_WITHIN, every=0.1)
 
     def stop(self) -> None:
         """Stop it in good order."""

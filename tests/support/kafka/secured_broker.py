@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from confluent_kafka.admin import (
 from archiver.local import kafka, ports, process
 from archiver.local.part import PartContext
 from archiver.local.state import draw
+from tests.support.timing.eventually import eventually
 
 USER: Final = "archiver"
 PASSWORD: Final = "hunter2 with = and spaces"
@@ -68,11 +68,12 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         folder=folder,
     )
     try:
-        deadline = time.monotonic() + 90
-        while not part.is_ready(context):
+
+        def is_ready() -> bool:
             assert process.is_running(mark), process.tail(context.log)
-            assert time.monotonic() < deadline, process.tail(context.log)
-            time.sleep(0.3)
+            return part.is_ready(context)
+
+        eventually(is_ready, lambda: process.tail(context.log), seconds=90, every=0.3)
         add_scram_user(broker.admin)
         yield broker
     finally:

@@ -6,7 +6,6 @@ import fcntl
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from xml.etree import ElementTree as ET
 from archiver.cache_folder import cache_folder
 from archiver.local.java import find_java
 from archiver.local.maven import ivy_command
+from tests.support.timing.eventually import comes_true, eventually
 
 TIMEOUT_S = 1_800.0
 _LOOK_S = 0.2
@@ -51,16 +51,12 @@ def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
 
 
 def _wait_for(lock: TextIO, name: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"another process holds {lock.name}: it should have fetched {name} by now") from None
-            time.sleep(_LOOK_S)
-        else:
-            return
+    def is_locked() -> bool:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+
+    what = f"{lock.name}, which another process holds: it should have fetched {name} by now"
+    eventually(is_locked, what, seconds=TIMEOUT_S, every=_LOOK_S, despite=(BlockingIOError,))
 
 
 def retrieve(
@@ -78,10 +74,12 @@ def retrieve(
             kinds=("jar", "bundle", *(dependency.kind for dependency in dependencies)),
         )
         with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as ivy:
-            started = time.monotonic()
-            while ivy.poll() is None and time.monotonic() < started + TIMEOUT_S:
-                time.sleep(_LOOK_S)
+
+            def is_over() -> bool:
                 progress(_size(Path(scratch) / "cache"))
+                return ivy.poll() is not None
+
+            comes_true(is_over, TIMEOUT_S, every=_LOOK_S)
             ivy.kill()
         assert ivy.returncode == 0, log.read_text(errors="replace")[-2000:]
 

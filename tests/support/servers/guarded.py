@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import requests
+
+from tests.support.timing.eventually import eventually
 
 TIMEOUT_S = 120.0
 _GUARD = """
@@ -56,12 +57,14 @@ def guarded(
 
 
 def _wait(probe: str, ready: Sequence[int], server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            if requests.get(probe, timeout=5).status_code in ready:
-                return
-        except requests.RequestException:
-            pass
-        time.sleep(0.1)
-    raise TimeoutError(f"the server behind {probe} did not start: {log.read_text(errors='replace')[-2000:]}")
+    def answers() -> bool:
+        assert server.poll() is None, log.read_text(errors="replace")[-2000:]
+        return requests.get(probe, timeout=5).status_code in ready
+
+    eventually(
+        answers,
+        lambda: f"the server behind {probe}: {log.read_text(errors='replace')[-2000:]}",
+        seconds=TIMEOUT_S,
+        every=0.1,
+        despite=(requests.RequestException,),
+    )

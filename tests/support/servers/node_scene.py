@@ -8,6 +8,7 @@ from typing import Any
 
 from archiver.serve.nodes import Beats, GroupDuty, NodeAddress, NodeCluster
 from tests.support.servers.nodes_in_memory import NodesInMemory
+from tests.support.timing.eventually import until
 
 BEATS = Beats(every=0.01, lost_after=5.0)
 GROUPS = [f"group {each}" for each in range(40)]
@@ -51,11 +52,6 @@ def played(scene: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
             await made.close()
 
     asyncio.run(play())
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - any state of any node
-        await asyncio.sleep(0.002)
 
 
 async def both_settled(*nodes: NodeCluster) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tests.support.servers.free_ports import free_port
+from tests.support.timing.eventually import eventually
 
 _START_SECONDS = 20.0
 
@@ -51,13 +51,8 @@ def pgbouncer(dsn: str, folder: Path, *, pool_mode: str, pool_size: int) -> Iter
 
 
 def _wait_for(port: int) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+    def accepts() -> bool:
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+
+    eventually(accepts, f"PgBouncer on port {port}", seconds=_START_SECONDS, despite=(OSError,))

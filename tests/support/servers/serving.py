@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,9 +29,11 @@ def serving(server: Server) -> Iterator[Server]:
 def answering(
     status: int, body: object, *, after_seconds: float = 0.0, headers: Mapping[str, str] | None = None
 ) -> Iterator[str]:
+    over = threading.Event()
+
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            time.sleep(after_seconds)
+            over.wait(after_seconds)
             self.send_response(status)
             for name, value in (headers or {}).items():
                 self.send_header(name, value)
@@ -48,4 +49,7 @@ def answering(
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     with serving(server):
-        yield f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            over.set()

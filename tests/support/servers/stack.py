@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import secrets
-import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from archiver.local import Endpoints
 from archiver.local.config_file import render
+from tests.support.timing.eventually import eventually
 
 _NUMBERS = itertools.count()
 _ADMIN_TIMEOUT = 30.0
@@ -96,12 +96,13 @@ class Stack:
 
     def _wait_for_listing(self, topic: str, *, is_listed: bool) -> None:
         """Wait for the brokers, which lag behind the controller."""
-        deadline = time.monotonic() + _ADMIN_TIMEOUT
-        while (topic in self.admin.list_topics(timeout=_ADMIN_TIMEOUT).topics) is not is_listed:
-            if time.monotonic() > deadline:
-                change = "created" if is_listed else "deleted"
-                raise TimeoutError(f"the brokers haven't heard in {_ADMIN_TIMEOUT:.0f} s that {topic} was {change}")
-            time.sleep(0.01)
+        change = "creation" if is_listed else "deletion"
+        eventually(
+            lambda: (topic in self.admin.list_topics(timeout=_ADMIN_TIMEOUT).topics) is is_listed,
+            f"the brokers hear of the {change} of {topic}",
+            seconds=_ADMIN_TIMEOUT,
+            every=0.01,
+        )
 
     def database(self) -> str:
         name = unique("db")

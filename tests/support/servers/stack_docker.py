@@ -5,7 +5,6 @@ On the host's network (Linux), with the embedded stack's ports.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from archiver.local.postgres import DATABASE, PORT, ROLE, PostgresPart
 from archiver.local.seaweedfs import SeaweedFS
 from archiver.local.stack import PARTS
 from archiver.local.state import StackState, StateFile
+from tests.support.timing.eventually import eventually
 
 IMAGES = {"kafka": "apache/kafka", "seaweedfs": "chrislusf/seaweedfs", "postgres": "postgres"}
 _READY_WITHIN = 120.0
@@ -71,8 +71,4 @@ def _postgres_env(state: StackState) -> dict[str, str]:
 
 
 def _await(part: StackPart, context: PartContext) -> None:
-    deadline = time.monotonic() + _READY_WITHIN
-    while not part.is_ready(context):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{part.title} in its container is not ready after {_READY_WITHIN:.0f} s")
-        time.sleep(0.2)
+    eventually(lambda: part.is_ready(context), f"{part.title} in its container", seconds=_READY_WITHIN, every=0.2)

@@ -9,7 +9,6 @@ import shutil
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from archiver.local.ports import choose
 from tests.support.servers.fetched import Dependency, fetched, retrieve
 from tests.support.servers.java_server import java_server
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 VERSION = "476"
 SIZE = 821_045_832
@@ -165,18 +165,17 @@ def _written(path: Path, properties: Mapping[str, str]) -> Path:
 
 
 def _wait(server: Trino, log: Path) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while True:
-        error = None
-        try:
-            server.rows(f"SHOW SCHEMAS FROM {CATALOG}")
-            if server.rows("SELECT node_id FROM system.runtime.nodes WHERE state = 'active'"):
-                return
-        except (TrinoQueryError, TrinoConnectionError) as failed:
-            error = failed
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"Trino is not ready: {log.read_text(errors='replace')[-2000:]}") from error
-        time.sleep(0.2)
+    def is_ready() -> bool:
+        server.rows(f"SHOW SCHEMAS FROM {CATALOG}")
+        return bool(server.rows("SELECT node_id FROM system.runtime.nodes WHERE state = 'active'"))
+
+    eventually(
+        is_ready,
+        lambda: f"Trino: {log.read_text(errors='replace')[-2000:]}",
+        seconds=_SECONDS,
+        every=0.2,
+        despite=(TrinoQueryError, TrinoConnectionError),
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import multiprocessing
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TextIO
 from urllib.parse import unquote, urlsplit
+
+from tests.support.timing.eventually import eventually
 
 _OURS: Final = frozenset(("transfer-encoding", "connection", "content-length"))
 _PIECE: Final = 16 << 10
@@ -49,13 +50,13 @@ class CountingProxy:
 
     def since(self, mark: int) -> list[Read]:
         """Return reads since then, after open answers."""
-        deadline = time.monotonic() + _SETTLES_IN
-        while True:
+
+        def settled() -> dict[int, tuple[str, int, int, int] | None] | None:
             begun, ended = self._noted(mark)
-            if not begun - ended.keys():
-                return [Read(*value) for value in ended.values() if value is not None]
-            assert time.monotonic() < deadline, "a client neither reads on nor hangs up"
-            time.sleep(0.02)
+            return None if begun - ended.keys() else {**ended, -1: None}  # true without any reads
+
+        ended = eventually(settled, "a client reads on or hangs up", seconds=_SETTLES_IN)
+        return [Read(*value) for value in (ended or {}).values() if value is not None]
 
     def _noted(self, mark: int) -> tuple[set[int], dict[int, tuple[str, int, int, int] | None]]:
         begun: set[int] = set()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -54,10 +53,15 @@ class LossyStore(ThreadingHTTPServer):
         self.uri = f"http://127.0.0.1:{self.server_port}"
         self.struck = 0
         self.silence_seconds = 8.0
+        self.is_over = threading.Event()
         self.bytes_per_second = 100_000
         self._lock = threading.Lock()
         self._fault: ObjectFault | None = None
         self._skip = self._times = 0
+
+    def server_close(self) -> None:
+        self.is_over.set()
+        super().server_close()
 
     def arm(self, fault: ObjectFault, *, times: int = 1, skip: int = 0) -> None:
         """Let `skip` requests pass, then affect `times` of them."""
@@ -121,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
     def pass_on(self, fault: ObjectFault | None) -> None:
         body = self.body()
         if fault is ObjectFault.SLOW_LINK:
-            time.sleep(min(5.0, len(body) / self.server.bytes_per_second))
+            self.server.is_over.wait(min(5.0, len(body) / self.server.bytes_per_second))
         status, headers, content = self.forward(body)
         if status == 0:
             self.close_connection = True
@@ -131,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             case ObjectFault.SILENCE:
-                time.sleep(self.server.silence_seconds)
+                self.server.is_over.wait(self.server.silence_seconds)
                 self.close_connection = True
                 return
             case _:

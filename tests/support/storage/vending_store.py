@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from archiver.local.ports import HOST, choose
 from archiver.local.seaweedfs import _weed
 from tests.support.servers.serving import serving
 from tests.support.storage.lossy_objects import LossyStore
+from tests.support.timing.eventually import eventually
 
 ROLE = "arn:aws:iam::role/Tables"
 _IAM = {
@@ -155,18 +155,20 @@ def vending_store(folder: Path, *, access_key: str, secret_key: str) -> Iterator
 
 
 def _wait(ports: dict[str, int], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + _START_SECONDS
     expected = [("s3", "/healthz"), ("catalog", "/v1/config?warehouse=s3://tables"), ("filer", "/buckets/tables/")]
-    while True:
-        try:
-            for port, path in expected:
-                with urlopen(f"http://{HOST}:{ports[port]}{path}", timeout=2) as answer:
-                    answer.read()
-            with urlopen(f"http://{HOST}:{ports['master']}/dir/status", timeout=2) as answer:
-                if json.load(answer)["Topology"]["Max"] > 0:
-                    return
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"SeaweedFS did not start: {log.read_text(errors='replace')[-2000:]}")
-        time.sleep(0.1)
+
+    def is_ready() -> bool:
+        assert process.poll() is None, log.read_text(errors="replace")[-2000:]
+        for port, path in expected:
+            with urlopen(f"http://{HOST}:{ports[port]}{path}", timeout=2) as answer:
+                answer.read()
+        with urlopen(f"http://{HOST}:{ports['master']}/dir/status", timeout=2) as answer:
+            return bool(json.load(answer)["Topology"]["Max"] > 0)
+
+    eventually(
+        is_ready,
+        lambda: f"SeaweedFS: {log.read_text(errors='replace')[-2000:]}",
+        seconds=_START_SECONDS,
+        every=0.1,
+        despite=(OSError, ValueError, KeyError, TypeError),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ import pytest
 
 from archiver.errors import ArchiveReplaced
 from archiver.replay.consumer.open_archives import Refresher
+from tests.support.timing.eventually import eventually
 
 
 class Counted:
@@ -30,8 +30,7 @@ def test_one_that_can_t_be_refreshed_keeps_no_other_back() -> None:
     with ThreadPoolExecutor(1) as executor:
         refresher = Refresher(executor, 0.0)
         assert not refresher.step(cast("Any", archives))
-        while not all(each.done() for each in refresher.running):
-            time.sleep(0.01)
+        eventually(lambda: all(each.done() for each in refresher.running), "all are refreshed")
         with pytest.raises(ArchiveReplaced, match="the first"):
             refresher.step(cast("Any", archives))
     assert [each.refreshed for each in archives] == [1, 1, 1, 1]

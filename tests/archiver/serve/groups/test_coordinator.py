@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from uuid import UUID
@@ -25,6 +24,7 @@ from archiver.serve.groups import (
     Synced,
     Syncing,
 )
+from tests.support.timing.virtual_loop import ManualClock, passes, run_in_virtual_time
 
 SESSION = 1.0
 TOPICS = {"orders": KnownTopic(UUID(int=1), 2)}
@@ -44,7 +44,8 @@ JOINING = Joining(
 class Scene:
     """Members of a classic group and of one that assigns."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
         self.hears = True
         self.memory = MemberMemory()
         self.refused: list[tuple[str, str]] = []
@@ -76,22 +77,24 @@ class Scene:
 
 
 def played(scene: Callable[[Scene], Awaitable[None]]) -> None:
+    clock = ManualClock()
+
     async def play() -> None:
-        made = Scene()
+        made = Scene(clock)
         await made.joined()
         try:
             await scene(made)
         finally:
             made.coordinator.close()
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), clock)
 
 
 def test_silent_members_are_let_go() -> None:
     async def scene(made: Scene) -> None:
-        await asyncio.sleep(0.8 * SESSION)
+        await passes(0.8 * SESSION)
         assert made.present == {"assigning", "classic"}
-        await asyncio.sleep(0.6 * SESSION)
+        await passes(0.6 * SESSION)
         assert made.present == set()
 
     played(scene)
@@ -100,10 +103,10 @@ def test_silent_members_are_let_go() -> None:
 def test_members_that_nobody_heard_while_the_loop_stood_still_stay() -> None:
     async def scene(made: Scene) -> None:
         for _ in range(2):
-            time.sleep(1.5 * SESSION)  # noqa: ASYNC251 - what a busy machine does to the loop
-            await asyncio.sleep(0.1 * SESSION)
+            made.clock.now += 1.5 * SESSION  # what a busy machine does to the loop
+            await passes(0.1 * SESSION)
         assert made.present == {"assigning", "classic"}
-        await asyncio.sleep(1.3 * SESSION)
+        await passes(1.3 * SESSION)
         assert made.present == set()
 
     played(scene)
@@ -112,10 +115,10 @@ def test_members_that_nobody_heard_while_the_loop_stood_still_stay() -> None:
 def test_members_whose_heartbeats_cannot_be_answered_stay() -> None:
     async def scene(made: Scene) -> None:
         made.hears = False
-        await asyncio.sleep(1.6 * SESSION)
+        await passes(1.6 * SESSION)
         assert made.present == {"assigning", "classic"}
         made.hears = True
-        await asyncio.sleep(1.6 * SESSION)
+        await passes(1.6 * SESSION)
         assert made.present == set()
 
     played(scene)
@@ -125,11 +128,11 @@ def test_a_member_whose_request_is_worked_on_stays_and_has_a_session_from_its_an
     async def scene(made: Scene) -> None:
         with made.coordinator.asking("assigning", "a"), made.coordinator.asking("classic", made.member):
             with made.coordinator.asking("assigning", "a"):
-                await asyncio.sleep(0.9 * SESSION)
-            await asyncio.sleep(0.9 * SESSION)
-        await asyncio.sleep(0.6 * SESSION)
+                await passes(0.9 * SESSION)
+            await passes(0.9 * SESSION)
+        await passes(0.6 * SESSION)
         assert made.present == {"assigning", "classic"}
-        await asyncio.sleep(0.8 * SESSION)
+        await passes(0.8 * SESSION)
         assert made.present == set()
 
     played(scene)
@@ -139,13 +142,13 @@ def test_a_member_whose_request_is_worked_on_stays_and_has_a_session_from_its_an
 def test_a_commit_that_is_refused_for_its_member_renews_no_session(generation: int) -> None:
     async def scene(made: Scene) -> None:
         refused = {"assigning": ErrorCode.stale_member_epoch, "classic": ErrorCode.illegal_generation}
-        until = time.monotonic() + 1.4 * SESSION
-        while time.monotonic() < until:
+        until = made.clock() + 1.4 * SESSION
+        while made.present and made.clock() < until:
             for group_id in made.present:
                 member = made.members[group_id]
                 with made.coordinator.asking(group_id, member, None, generation):
                     told = made.coordinator.commit_error(group_id, member, None, generation)
-                    await asyncio.sleep(0.05 * SESSION)
+                    await passes(0.05 * SESSION)
                 assert told is refused[group_id] or group_id not in made.present
         assert made.present == set()
 
@@ -162,13 +165,13 @@ def test_a_commit_of_an_instance_that_is_another_member_renews_no_session() -> N
         names, nothing = frozenset({"orders"}), frozenset[PartitionId]()
         beat = Beat(member_id="b", epoch=0, instance_id="i", rebalance_seconds=5.0, names=names, owned=nothing)
         assert made.coordinator.beat("assigning", beat, TOPICS).error is ErrorCode.none
-        until = time.monotonic() + 1.4 * SESSION
-        while time.monotonic() < until:
+        until = made.clock() + 1.4 * SESSION
+        while made.clock() < until:
             for group_id, number in (("assigning", 1), ("classic", generation)):
                 member = made.members[group_id]
                 with made.coordinator.asking(group_id, member, "i", number):
                     told = made.coordinator.commit_error(group_id, member, "i", number)
-                    await asyncio.sleep(0.05 * SESSION)
+                    await passes(0.05 * SESSION)
                 assert told is ErrorCode.fenced_instance_id or group_id not in made.present
         assert made.present == set()
 
@@ -177,12 +180,12 @@ def test_a_commit_of_an_instance_that_is_another_member_renews_no_session() -> N
 
 def test_a_commit_as_a_member_that_is_none_renews_nobodys_session() -> None:
     async def scene(made: Scene) -> None:
-        until = time.monotonic() + 1.4 * SESSION
-        while time.monotonic() < until:
+        until = made.clock() + 1.4 * SESSION
+        while made.clock() < until:
             for group_id in ("assigning", "classic"):
                 with made.coordinator.asking(group_id, "nobody", None, 1):
                     assert made.coordinator.commit_error(group_id, "nobody", None, 1) is ErrorCode.unknown_member_id
-            await asyncio.sleep(0.05 * SESSION)
+            await passes(0.05 * SESSION)
         assert made.present == set()
 
     played(scene)
@@ -194,7 +197,7 @@ def test_a_commit_of_a_member_that_has_not_heard_of_its_next_epoch_renews_its_se
         assert made.coordinator.beat("assigning", beat, TOPICS).epoch == 2
         for _ in range(3):
             with made.coordinator.asking("assigning", "a", None, 1):
-                await asyncio.sleep(0.6 * SESSION)
+                await passes(0.6 * SESSION)
         assert made.present == {"assigning"}
 
     played(scene)

@@ -13,6 +13,7 @@ from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
 from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.request_memory import SMALL, RequestMemory
+from tests.support.timing.eventually import settle
 
 
 class Writer:
@@ -40,7 +41,7 @@ class Writer:
         self.acts.append("close")
 
     async def wait_closed(self) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     def abort(self) -> None:
         self.acts.append("abort")
@@ -114,7 +115,7 @@ def test_a_connection_that_is_cut_off_while_it_ends_leaves_no_transport() -> Non
         served = connection(writer, RequestMemory(1))
         served.end_after_answer()
         ending = asyncio.ensure_future(served._end())
-        await asyncio.sleep(0.01)
+        await settle()
         assert writer.acts == ["close"]
         ending.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -19,6 +19,7 @@ from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.guarded_door import GuardedDoor, bearer, come_in, scram, send, shake
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, response
+from tests.support.timing.eventually import eventually
 
 DONE = ErrorCode.none
 FAILED = ErrorCode.sasl_authentication_failed
@@ -274,10 +275,7 @@ def test_no_more_connections_from_one_address_than_allowed(lake: Lake) -> None:
             third.socket = elsewhere
             assert topics(third) == ["orders"]
             third.socket.close()
-        deadline = time.monotonic() + SECONDS
-        while served.server.connections:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: not served.server.connections, "connections end")
         with Wire(served.port) as again:
             assert topics(again) == ["orders"]
 

@@ -27,6 +27,7 @@ from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.free_ports import free_port
 from tests.support.servers.served_lake import ServedLake, Wire, request
+from tests.support.timing.eventually import eventually
 
 ORDERS = "orders"
 AWAY = StorageUnavailable("the store doesn't answer")
@@ -72,10 +73,8 @@ def opened(served: ServedLake) -> ServedTopic:
     async def named() -> ServedTopic | None:
         return await served.topics.named(ORDERS)
 
-    until = time.monotonic() + SECONDS
-    while (topic := served.call(named())) is None:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    topic: ServedTopic | None = eventually(lambda: served.call(named()), f"{ORDERS} opens")
+    assert topic is not None
     return topic
 
 
@@ -125,11 +124,12 @@ def test_lists_of_all_topics_have_the_closed_ones(wire: Wire, closed: Closed, se
     (paged,) = wire.ask(request(75, 0, topics=(), cursor=None, response_partition_limit=1)).topics
     assert (paged.name, paged.error_code) == (ORDERS, LEADERLESS)
     closed.error = None
-    until = time.monotonic() + SECONDS
-    while (found := wire.ask(request(3, 12, topics=None)).topics[0]).error_code:  # it is tried again for lists, too
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    assert len(found.partitions) == 1
+
+    def listed() -> Any:
+        return wire.ask(request(3, 12, topics=None)).topics[0]
+
+    eventually(lambda: not listed().error_code, "a list tries again")
+    assert len(listed().partitions) == 1
     assert not served.topics.troubles
 
 

@@ -33,6 +33,7 @@ from tests.support.archive.archived_batches import ROWS, archived, records_in, s
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import ServedLake, Wire, framed, request, served
+from tests.support.timing.eventually import settle
 
 ORDERS = "orders"
 COUNT = 40
@@ -217,7 +218,7 @@ def test_a_begin_is_asked_for_again_where_the_question_was_older_than_its_partit
         topic._knows_begins = False
         topic._ask_begins = lambda: answers.pop(0)
         topic.learn_begins()
-        await asyncio.sleep(0)
+        await settle(1)
         topic._served[1] = ServedPartition(end=9)
         await topic.start(1)
         return {partition: served.begin for partition, served in topic._served.items()}
@@ -405,7 +406,7 @@ def test_a_fetch_of_thousands_of_partitions_lets_others_have_their_turn() -> Non
     async def count() -> None:
         nonlocal turns
         while True:
-            await asyncio.sleep(0)
+            await settle(1)
             turns += 1
 
     async def run() -> int:

@@ -24,6 +24,7 @@ from archiver.serve.kafka.connection import Connection
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, served, waiting_fetch
+from tests.support.timing.eventually import eventually
 
 UNREAD_BYTES = 96 << 10
 """More than the server reads ahead, and less than the system keeps beside that."""
@@ -53,10 +54,7 @@ def reset(wire: Wire) -> None:
 
 
 def until_alone(endpoint: ServedLake) -> None:
-    until = time.monotonic() + SECONDS
-    while endpoint.server.connections:
-        assert time.monotonic() < until, "clients that are gone still have their places"
-        time.sleep(0.02)
+    eventually(lambda: not endpoint.server.connections, "clients that are gone lose their places", seconds=SECONDS)
 
 
 @pytest.fixture
@@ -112,8 +110,7 @@ def test_requests_that_were_not_read_hide_no_end(lake: Any, leave: Callable[[Wir
         more = framed(request(3, 12, topics=None), 2)
         more = struct.pack(">i", len(more)) + more
         wire.socket.sendall(more * (UNREAD_BYTES // len(more)))
-        time.sleep(0.1)
-        assert endpoint.server.connections == 1
+        eventually(lambda: endpoint.server.connections == 1, "the client is connected")
         leave(wire)
         until_alone(endpoint)
 
@@ -128,8 +125,7 @@ def test_requests_that_wait_to_be_decoded_end_with_their_client(lake: Any, leave
             for wire in wires:
                 for number in range(3):
                     wire.send(framed(many_offsets(5000), number))
-            time.sleep(0.2)
-            assert endpoint.server.connections == len(wires)
+            eventually(lambda: endpoint.server.connections == len(wires), "all are connected")
             for wire in wires:
                 leave(wire)
             until_alone(endpoint)
@@ -145,13 +141,14 @@ def test_gone_clients_leave_no_cycles(lake: Any, leave: Callable[[Wire], None]) 
             for _ in range(3):
                 wire = Wire(endpoint.port)
                 wire.send(framed(waiting_fetch(), 1))
-                time.sleep(0.1)
+                eventually(lambda: endpoint.server.connections, "the client is connected")
                 leave(wire)
             until_alone(endpoint)
-            deadline = time.monotonic() + SECONDS
-            while any(isinstance(kept, ClientReader | Connection) for kept in gc.get_objects()):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            eventually(
+                lambda: not any(isinstance(kept, ClientReader | Connection) for kept in gc.get_objects()),
+                "readers and connections are freed",
+                every=0.1,
+            )
         finally:
             gc.enable()
 

@@ -12,6 +12,7 @@ import pytest
 from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.loop_time import LoopTime
+from tests.support.timing.eventually import settle
 
 
 def played(scene: Coroutine[Any, Any, None]) -> None:
@@ -31,9 +32,9 @@ def test_a_pattern_is_not_compiled_for_clients_that_are_gone() -> None:
     async def scene() -> None:
         loop_time, topics, gate = LoopTime(), GroupTopics(), threading.Event()
         jam = jammed(loop_time, gate)
-        await asyncio.sleep(0)
+        await settle(1)
         gone = [asyncio.create_task(topics.matching("a.*", ClientTurns(loop_time, "a"))) for _ in range(3)]
-        await asyncio.sleep(0.05)
+        await settle()
         for request in gone:
             request.cancel()
         await asyncio.gather(*gone, return_exceptions=True)
@@ -49,9 +50,9 @@ def test_a_pattern_is_compiled_while_one_request_waits_for_it() -> None:
     async def scene() -> None:
         loop_time, topics, gate = LoopTime(), GroupTopics(), threading.Event()
         jam = jammed(loop_time, gate)
-        await asyncio.sleep(0)
+        await settle(1)
         gone, waits = (asyncio.create_task(topics.matching("a.*", ClientTurns(loop_time, "a"))) for _ in range(2))
-        await asyncio.sleep(0.05)
+        await settle()
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
@@ -66,7 +67,7 @@ def test_a_pattern_waits_for_the_thread_for_a_bounded_time() -> None:
     async def scene() -> None:
         loop_time, topics, gate = LoopTime(), GroupTopics(), threading.Event()
         jam = jammed(loop_time, gate)
-        await asyncio.sleep(0)
+        await settle(1)
         with pytest.raises(TimeoutError, match="no turn within"):
             await topics.matching("a.*", ClientTurns(loop_time, "a", long_wait=0.05))
         gate.set()

@@ -12,6 +12,7 @@ from archiver.serve.kafka.group_upkeep import GroupUpkeep
 from archiver.serve.nodes import Beats, GroupDuty, NodeAddress, NodeCluster
 from catalog.errors import RegistryUnreachable
 from catalog.registry import GroupOffset
+from tests.support.servers.node_scene import both_settled
 from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.servers.served_lake import OffsetsInMemory
 
@@ -180,8 +181,7 @@ def test_groups_of_other_nodes_are_theirs_to_look_after() -> None:
         other = await NodeCluster(
             "c", made.store, NodeAddress(host="h", port=2), beats=Beats(every=0.01, lost_after=60.0)
         ).start()
-        while made.cluster.settled_for < 0 or other.settled_for < 0 or len(made.cluster.members.nodes) == 1:  # noqa: ASYNC110 - state of two nodes
-            await asyncio.sleep(0.01)
+        await both_settled(made.cluster, other)
         upkeep = made.upkeep()
         names = [f"group {each}" for each in range(20)]
         for each in names:

@@ -25,6 +25,7 @@ from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.guarded_door import GuardedDoor, come_in
 from tests.support.servers.hostile import attacked, memory_within
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, framed, request, waiting_fetch
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.timed
 
@@ -121,10 +122,7 @@ def test_strangers_who_send_request_after_request_are_let_go_and_others_log_in(t
         with Wire(endpoint.port) as wire:
             come_in(wire)
             assert wire.ask(metadata()).topics[0].error_code == ErrorCode.none
-        until = time.monotonic() + SECONDS
-        while not endpoint.server.closing_log.closed:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        eventually(lambda: endpoint.server.closing_log.closed, "strangers are let go", seconds=SECONDS)
 
 
 def test_silent_strangers_give_way_to_who_logs_in(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -15,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, framed, request, waiting_fetch
+from tests.support.timing.eventually import eventually
 
 PARTITIONS = 40
 
@@ -31,13 +30,6 @@ def make_slow(endpoint: ServedLake) -> None:
     """Let each look at the clock take longer than a turn: all requests with many elements are long."""
     ticks = count(1)
     endpoint.server.loop_time.clock = lambda: next(ticks) * 0.005
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def many(message: Any) -> Any:
@@ -94,7 +86,7 @@ def test_a_fetch_that_waits_for_records_holds_up_no_long_answer(tmp_path: Path) 
         make_slow(endpoint)
         begun = long_work_begins(endpoint)
         first.send(framed(waiting_fetches(), 1))
-        until(lambda: bool(begun))
+        eventually(lambda: bool(begun))
         with Wire(endpoint.port) as second:
             answer = second.ask(earliest())
         assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.none}

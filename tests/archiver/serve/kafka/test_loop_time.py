@@ -12,6 +12,7 @@ import pytest
 
 from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, LoopTime
+from tests.support.timing.eventually import settle
 
 
 class Work:
@@ -42,8 +43,8 @@ def played(*clients: tuple[str, str, float], turns_in_all: int, share: float = 1
         for name, payer, seconds in clients:
             turns = ClientTurns(loop_time, payer)
             tasks.append(asyncio.ensure_future(turns.run(busy(work, turns, done, name, seconds))))
-        while done.total() < turns_in_all:  # noqa: ASYNC110 - one pass of the loop
-            await asyncio.sleep(0)
+        while done.total() < turns_in_all:
+            await settle(1)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -58,7 +59,7 @@ def test_long_work_waits_for_the_budget_of_its_payer() -> None:
         greedy, modest = ClientTurns(loop_time, "greedy"), ClientTurns(loop_time, "modest")
         greedy.payer.level = -20.0
         late = asyncio.ensure_future(greedy.in_thread(lambda: "late"))
-        await asyncio.sleep(0)
+        await settle(1)
         assert await asyncio.wait_for(modest.in_thread(lambda: "now"), 1) == "now"
         assert not late.done()
         assert loop_time.over_budget == 1
@@ -93,16 +94,16 @@ def test_a_payer_over_its_budget_waits_and_others_do_not() -> None:
         loop_time = LoopTime(share=0.25, clock=work)
         greedy = ClientTurns(loop_time, "greedy")
         task = asyncio.ensure_future(greedy.run(busy(work, greedy, done, "greedy", 0.1)))
-        while not loop_time.over_budget:  # noqa: ASYNC110 - one pass of the loop
-            await asyncio.sleep(0)
+        while not loop_time.over_budget:
+            await settle(1)
         before = done["greedy"]
         assert 50 <= before <= 52, "five seconds are saved up"
         other = ClientTurns(loop_time, "other")
         await asyncio.wait_for(other.begin(), 0.1)
         assert done["greedy"] == before
         began = time.monotonic()
-        while done["greedy"] == before:  # noqa: ASYNC110 - the budget grows with time
-            await asyncio.sleep(0.001)
+        while done["greedy"] == before:
+            await settle(1)
         assert time.monotonic() - began < 1.0
         task.cancel()
 
@@ -134,12 +135,12 @@ def test_errors_and_cancellations_pass_through() -> None:
         turns = ClientTurns(LoopTime(), "a")
 
         async def fails() -> None:
-            await asyncio.sleep(0)
+            await settle(1)
             raise ValueError("told")
 
         async def waits() -> str:
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 return "cancelled"
             return "over"
@@ -147,7 +148,7 @@ def test_errors_and_cancellations_pass_through() -> None:
         with pytest.raises(ValueError, match="told"):
             await turns.run(fails())
         task = asyncio.ensure_future(turns.run(waits()))
-        await asyncio.sleep(0.01)
+        await settle()
         task.cancel()
         assert await task == "cancelled"
 
@@ -227,7 +228,7 @@ def test_work_that_outlives_its_connection_keeps_no_long_work(ends_while: str) -
         if ends_while == "before":
             turns.end()
         task = asyncio.ensure_future(keeps())
-        await asyncio.sleep(0.01)
+        await settle()
         assert task.done() is (ends_while == "before")
         turns.end()
         for client in (first, *others):

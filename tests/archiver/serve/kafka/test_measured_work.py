@@ -17,6 +17,7 @@ from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.service import Request
 from archiver.serve.nodes import GroupDuty
 from catalog.registry import GroupClaim
+from tests.support.timing.eventually import settle
 
 HEARTBEAT, OFFSET_FETCH = 12, 9
 
@@ -36,7 +37,7 @@ def test_work_on_a_group_counts_for_its_client() -> None:
         async def handler(*_: Any) -> Any:
             nonlocal now
             now += 0.1
-            await asyncio.sleep(0)
+            await settle(1)
             now += 0.2
             return {"error_code": 0}
 

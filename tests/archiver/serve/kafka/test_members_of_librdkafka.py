@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,23 +22,17 @@ from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.nodes_in_memory import Line, NodesInMemory
 from tests.support.servers.served_lake import OffsetsInMemory, ServedLake
+from tests.support.timing.eventually import eventually
 
 ORDERS = "orders"
 SECONDS = 20.0
 ROWS = build([Record(value=b"x")] * 10)
 
 
-def await_true(is_so: Callable[[], bool]) -> None:
-    until = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def settled(*nodes: ServedLake) -> None:
     """Wait until all know each other."""
-    await_true(lambda: all(each.cluster.members.is_settled for each in nodes))
-    await_true(lambda: all(len(each.cluster.members.nodes) == len(nodes) for each in nodes))
+    eventually(lambda: all(each.cluster.members.is_settled for each in nodes))
+    eventually(lambda: all(len(each.cluster.members.nodes) == len(nodes) for each in nodes))
 
 
 def moves_with_another(group: str) -> bool:
@@ -121,7 +115,7 @@ def test_who_asks_a_node_that_alone_lost_the_registry_for_offsets_goes_on_to_ano
         with consuming(nodes[1 - coordinator].port) as consumer:
             placed(consumer, "g", nodes[coordinator])
             lines[coordinator].is_away = True
-            await_true(lambda: not nodes[coordinator].cluster.is_leased)
+            eventually(lambda: not nodes[coordinator].cluster.is_leased)
             consumer.assign([TopicPartition(ORDERS, 0)])
             assert first_offset(consumer) == 4
 

@@ -20,17 +20,12 @@ from archiver.serve.kafka.request_memory import SMALL, RequestMemory
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import OffsetsInMemory, Wire, framed, request, served
+from tests.support.timing.eventually import eventually, settle
+from tests.support.timing.virtual_loop import ManualClock, passes, run_in_virtual_time
 
 
 def lake(folder: Path) -> Any:
     return archived(folder / "lake", build([Record(value=b"x")] * 10), end=10)
-
-
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def large_commit() -> Any:
@@ -54,7 +49,7 @@ def test_room_is_taken_by_what_came_and_given_back() -> None:
             await first.grow(60)
             await second.grow(40)
             waiting = asyncio.ensure_future(second.grow(10))
-            await asyncio.sleep(0.01)
+            await settle()
             assert not waiting.done()
             await first.grow(60)  # the oldest goes on: else both would wait, half read
         assert memory.bytes == 0
@@ -70,7 +65,7 @@ def test_the_next_one_goes_on_when_the_oldest_is_done() -> None:
             with memory.hold() as first:
                 await first.grow(90)
                 waiting = asyncio.ensure_future(second.grow(500))
-                await asyncio.sleep(0.01)
+                await settle()
                 assert not waiting.done()
             await asyncio.wait_for(waiting, 1)
             assert memory.bytes == 500
@@ -85,7 +80,7 @@ def test_a_payer_gets_a_quarter_and_its_oldest_request_never_waits() -> None:
             await oldest.grow(90)
             waiting = asyncio.ensure_future(next_one.grow(20))
             await other.grow(200)
-            await asyncio.sleep(0.01)
+            await settle()
             assert not waiting.done()
             await oldest.grow(200)
             waiting.cancel()
@@ -101,14 +96,14 @@ def test_a_frame_that_comes_too_slowly_is_given_up_in_time() -> None:
         async def drips() -> None:
             while True:
                 reader.feed_data(bytes(SMALL))
-                await asyncio.sleep(0.85)
+                await passes(0.85)
 
         task = asyncio.ensure_future(drips())
         with pytest.raises(BadRequest, match="too slowly"):  # 128 KiB a second, and a part's time
-            await read_rest(reader, 6 * SMALL, part_seconds=0.9, grow=lambda size: asyncio.sleep(0))
+            await read_rest(reader, 6 * SMALL, part_seconds=0.9, grow=lambda size: settle(1))
         task.cancel()
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), ManualClock())
 
 
 def test_frames_that_are_only_announced_hold_up_nobody(tmp_path: Path) -> None:
@@ -133,12 +128,12 @@ def test_room_is_held_until_the_request_is_answered(tmp_path: Path) -> None:
     offsets = Slow()
     with served(lake(tmp_path), offsets=offsets) as (endpoint, wire):
         wire.send(framed(large_commit(), 1))
-        until(lambda: endpoint.server._resources.memory.bytes > 100_000)
+        eventually(lambda: endpoint.server._resources.memory.bytes > 100_000)
         time.sleep(0.05)
         assert endpoint.server._resources.memory.bytes > 100_000
         offsets.gate.set()
         wire.receive()
-        until(lambda: endpoint.server._resources.memory.bytes == 0)
+        eventually(lambda: endpoint.server._resources.memory.bytes == 0)
 
 
 def test_large_requests_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,9 +165,9 @@ def test_freed_room_wakes_only_requests_that_fit() -> None:
                 waits = [asyncio.ensure_future(held.grow(50)) for held in several]
                 other = holders.enter_context(memory.hold("b"))
                 await asyncio.wait_for(other.grow(100), 1)
-                await asyncio.sleep(0)
+                await settle(1)
                 memory.free(oldest)
-                await asyncio.sleep(0)
+                await settle(1)
                 assert [wait.done() for wait in waits] == [True] * 2 + [False] * 48
                 assert memory.bytes == 200
                 waits[10].cancel()

@@ -25,6 +25,7 @@ from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.nodes_in_memory import Line, NodesInMemory
 from tests.support.servers.served_lake import OffsetsInMemory, ServedLake, Wire, request
+from tests.support.timing.eventually import eventually
 
 ORDERS = "orders"
 END = 203
@@ -75,10 +76,10 @@ class Two:
     def __enter__(self) -> Self:
         for each in self.nodes:
             each.__enter__()
-        deadline = time.monotonic() + 10
-        while not all(each.cluster.settled_for >= 0 and len(each.cluster.members.nodes) == 2 for each in self.nodes):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(
+            lambda: all(each.cluster.settled_for >= 0 and len(each.cluster.members.nodes) == 2 for each in self.nodes),
+            "both nodes agree",
+        )
         self.wires = tuple(Wire(each.port) for each in self.nodes)
         return self
 
@@ -161,7 +162,7 @@ def test_without_the_registry_no_group_has_a_coordinator_and_records_are_read(la
     with ServedLake(lake, nodes=store) as endpoint, Wire(endpoint.port) as wire:
         assert commit(wire, 5, "g") == ErrorCode.none
         store.is_away = True
-        time.sleep(0.2)
+        eventually(lambda: endpoint.cluster.trouble, "the node misses the registry")
         endpoint.cluster._membership._lease_until = float("-inf")
         assert commit(wire, 5, "g") == ErrorCode.coordinator_not_available
         (found,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
@@ -191,10 +192,7 @@ def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
     lines = [Line(store := NodesInMemory()), Line(store)]
     with Two(lake, lines=lines) as two:
         lines[0].is_away = True
-        deadline = time.monotonic() + 10
-        while two.nodes[0].cluster.trouble is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: two.nodes[0].cluster.trouble, "the node misses the registry")
         two.nodes[0].cluster._membership._lease_until = float("-inf")
         told = two.wires[0].ask(request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1))
         told = told.groups[0] if version >= 8 else told
@@ -266,10 +264,7 @@ def test_who_is_asked_what_there_is_finds_partitions_that_nobody_fetches_from_it
     monkeypatch.setattr(served_topic, "_UNSEEN_SECONDS", 0.0)
     with Two(lake) as two:
         lake.add(ROWS, None, 0, 5, partition=1)
-        deadline = time.monotonic() + 10
-        while [partitions_of(each, key) for each in two.wires] != [2, 2]:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        eventually(lambda: [partitions_of(each, key) for each in two.wires] == [2, 2], "both list two partitions")
 
 
 def test_the_coordinator_of_a_group_assigns_partitions_that_came_though_nobody_fetches_from_it(
@@ -353,10 +348,7 @@ def test_a_node_that_leaves_takes_clients_until_the_others_know_it(lake: Lake) -
     shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
     late = Beats(every=0.3, lost_after=60.0)
     with ServedLake(lake, beats=late, **shared) as staying, ServedLake(lake, beats=late, **shared) as leaving:
-        deadline = time.monotonic() + 10
-        while len(staying.cluster.members.nodes) < 2 or not leaving.cluster.members.is_settled:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: len(staying.cluster.members.nodes) == 2 and leaving.cluster.members.is_settled, "two nodes")
         ending = asyncio.run_coroutine_threadsafe(leaving.server.end_in_order(10), leaving._loop)
         served = 0
         with suppress(ConnectionRefusedError):

@@ -82,7 +82,7 @@ def test_who_waits_for_a_rebalance_is_told_when_the_group_moves() -> None:
 
         async def endless(_: GroupDuty) -> None:
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             finally:
                 ended.append("ended")
 

@@ -17,6 +17,7 @@ from archiver.serve.nodes.joint_commits import JointCommits
 from archiver.serve.nodes.turns import GroupTurns
 from catalog.errors import OffsetBudgetReached, RegistryUnreachable
 from catalog.registry import GroupClaim, GroupOffset
+from tests.support.timing.eventually import settle
 
 CLAIM = GroupClaim(cluster_id="c", node_id=1, epoch=1)
 
@@ -34,7 +35,7 @@ class Store:
 
     async def keep(self, group_id: str, offsets: CommittedOffsets, claim: GroupClaim | None = None) -> None:
         told = {place: each.offset for place, each in offsets.items()}
-        await asyncio.sleep(0.001)
+        await settle(5)
         if self.is_away:
             raise RegistryUnreachable("the registry is away")
         self.calls.append((group_id, claim, told))
@@ -46,8 +47,7 @@ def test_commits_that_wait_are_kept_in_one_call_and_the_last_of_a_partition_hold
         await asyncio.gather(*(commits.commit(store.keep, "g", at(each, each % 3)) for each in range(50)))
         assert store.calls == [("g", None, {("orders", 0): 48, ("orders", 1): 49, ("orders", 2): 47})]
         first = asyncio.ensure_future(commits.commit(store.keep, "g", at(60)))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await settle(2)
         await asyncio.gather(*(commits.commit(store.keep, "g", at(each)) for each in (61, 62)), first)
         assert [each[2] for each in store.calls[1:]] == [{("orders", 0): 60}, {("orders", 0): 62}]
         assert not commits._waiting
@@ -98,7 +98,7 @@ def test_who_goes_away_stops_no_commit() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
         gone, stays = (asyncio.ensure_future(commits.commit(store.keep, "g", at(each, each))) for each in range(2))
-        await asyncio.sleep(0)
+        await settle(1)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
@@ -135,7 +135,7 @@ def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_as
                     return
                 await turn.come(joins=what == "commit")
                 if what == "forget":
-                    await asyncio.sleep(0.0005)
+                    await settle(3)
                     held.clear()
                     return
                 await commits.commit(keep, "g", at(number), duty=GroupDuty(CLAIM, partial(turns.pass_on, turn)))
@@ -147,7 +147,7 @@ def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_as
         tasks = []
         for number, (what, waits) in enumerate(asked):
             tasks.append(asyncio.ensure_future(act(what, number)))
-            await asyncio.sleep(0.001 if waits else 0)
+            await settle(9 if waits else 1)
             if what == "forget":
                 expected.clear()
             elif what == "commit":
@@ -171,7 +171,7 @@ def test_a_commit_that_is_cut_off_holds_up_none_after_it() -> None:
         waiting = [asyncio.ensure_future(commits.commit(hang, "g", at(each))) for each in (1, 2)]
         await asked.wait()
         late = asyncio.ensure_future(commits.commit(hang, "g", at(3)))
-        await asyncio.sleep(0)
+        await settle(1)
         commits._keeping["g"].cancel()
         told = await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 5)
         assert [type(each) for each in told] == [asyncio.CancelledError] * 3
@@ -188,12 +188,12 @@ def test_a_commit_is_refused_only_for_what_it_brings_itself() -> None:
 
         async def keep(_: str, offsets: CommittedOffsets) -> None:
             calls.append(sorted(partition for _, partition in offsets))
-            await asyncio.sleep(0)
+            await settle(1)
             if ("orders", 7) in offsets:
                 raise OffsetBudgetReached("no more", owner="User:a")
 
         first = asyncio.ensure_future(commits.commit(keep, "g", at(1)))
-        await asyncio.sleep(0)
+        await settle(1)
         told = await asyncio.gather(
             *(commits.commit(keep, "g", at(1, partition), owner="a") for partition in (5, 7, 6)),
             commits.commit(keep, "g", at(1, 8), owner="b"),

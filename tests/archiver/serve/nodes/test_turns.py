@@ -9,6 +9,7 @@ from typing import Any
 from archiver.serve.nodes import GroupDuty
 from archiver.serve.nodes.turns import GroupTurns
 from tests.support.servers.node_scene import Scene, played, until
+from tests.support.timing.eventually import settle
 
 
 def test_what_is_kept_of_a_group_is_kept_in_the_order_in_which_it_was_asked_for() -> None:
@@ -49,7 +50,7 @@ def test_who_gives_up_in_the_queue_lets_nobody_before_those_ahead() -> None:
         first, second, third = (turns.take("g") for _ in range(3))
         turns.end(second)
         coming = asyncio.ensure_future(third.come())
-        await asyncio.sleep(0.01)
+        await settle()
         assert not coming.done()
         turns.end(first)
         await asyncio.wait_for(coming, 1)

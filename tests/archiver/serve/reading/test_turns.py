@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from archiver.serve.reading.turns import WorkerTurns
+from tests.support.timing.eventually import settle
 
 
 class Clock:
@@ -30,7 +31,7 @@ def played(most: int, course: Callable[[WorkerTurns, Clock, list[str]], list[tup
 
         async def work(name: str, seconds: float) -> None:
             async with turns.turn(opens=name.startswith("open")):
-                await asyncio.sleep(0)
+                await settle(1)
                 clock.now += seconds
                 done.append(name)
 
@@ -72,7 +73,7 @@ def test_half_of_the_workers_open_nothing_while_there_is_other_work(most: int, a
         async with turns.turn(opens=False):
             pass
         tasks = [asyncio.create_task(opened()) for _ in range(9)]
-        await asyncio.sleep(0.01)
+        await settle()
         found = running
         if most > 1:
             async with asyncio.timeout(5), turns.turn(opens=False):
@@ -111,7 +112,7 @@ def test_who_gives_up_leaves_the_turn_to_others() -> None:
         for opens in (True, False):
             over.clear()
             tasks = [asyncio.create_task(work(opens=opens)) for _ in range(4)]
-            await asyncio.sleep(0)
+            await settle(1)
             tasks[0].cancel()  # has a turn
             tasks[1].cancel()  # gets it in the same moment
             tasks[2].cancel()

@@ -10,6 +10,7 @@ import pytest
 from archiver.errors import AuthenticationFailed
 from archiver.serve.security import attempts
 from archiver.serve.security.attempts import Attempts
+from tests.support.timing.eventually import settle
 
 
 async def fail(known: Attempts, address: str, user: str | None = "user") -> None:
@@ -62,8 +63,7 @@ def test_four_of_an_address_are_looked_at_at_a_time() -> None:
 
         tasks: list[asyncio.Task[Any]] = [asyncio.ensure_future(attempt("here")) for _ in range(20)]
         tasks.append(asyncio.ensure_future(attempt("there")))
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await settle(5)
         assert sorted(inside) == ["here"] * 4 + ["there"]
         gate.set()
         await asyncio.gather(*tasks)
@@ -78,8 +78,7 @@ def test_sixty_clients_with_an_old_password_keep_no_other_out(user: str | None) 
         waits = Waits(is_open=False)
         known = Attempts(wait=waits)
         failing = [asyncio.ensure_future(fail(known, "here")) for _ in range(60)]
-        for _ in range(100):
-            await asyncio.sleep(0)
+        await settle(100)
         assert len(waits.seconds) == 60
         async with known.one("here", user):
             pass
@@ -95,8 +94,7 @@ def test_passwords_of_a_user_are_guessed_at_most_64_at_a_time(user: str | None, 
         waits = Waits(is_open=False)
         known = Attempts(wait=waits)
         failing = [asyncio.ensure_future(fail(known, "here", user)) for _ in range(100)]
-        for _ in range(200):
-            await asyncio.sleep(0)
+        await settle(200)
         assert len(waits.seconds) == looked_at
         async with known.one("here", "another"):
             pass

@@ -21,6 +21,7 @@ from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.kafka.secured_broker import make_certificates
 from tests.support.servers.served_lake import SECONDS, ServedLake, Wire, request
+from tests.support.timing.eventually import eventually
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +132,7 @@ def test_old_versions_of_tls_are_refused(tmp_path: Path, files: TlsFiles) -> Non
 def test_who_connects_and_says_nothing_is_counted_gives_way_and_is_let_go(tmp_path: Path, files: TlsFiles) -> None:
     with served(tmp_path, files, handshake_seconds=1.0, most_connections=6) as (endpoint, _):
         silent = [socket.create_connection(("127.0.0.1", endpoint.port), SECONDS) for _ in range(3)]
-        time.sleep(0.1)
-        assert endpoint.server.connections == 3
+        eventually(lambda: endpoint.server.connections == 3, "three are connected")
         began = time.monotonic()
         late = socket.create_connection(("127.0.0.1", endpoint.port), SECONDS)
         assert silent[0].recv(1) == b"", "the oldest gives way"
@@ -141,10 +141,7 @@ def test_who_connects_and_says_nothing_is_counted_gives_way_and_is_let_go(tmp_pa
             assert each.recv(1) == b""
         for each in (*silent, late):
             each.close()
-        deadline = time.monotonic() + SECONDS
-        while endpoint.server.connections:  # a client sees the end before the server has counted it
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: not endpoint.server.connections, "the server has counted the ends that clients see")
         assert shown(endpoint, client_context(files))
 
 

@@ -1,38 +1,19 @@
-// Sarama as a reader. Usage: read ADDRESS TOPIC [TIME] | group ADDRESS TOPIC GROUP COUNT IDLE_MS
+// Sarama as a reader.
 package main
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
 
+	"clients/arguments"
 	"clients/told"
 )
 
 func main() {
-	address, topic := os.Args[2], os.Args[3]
-	switch os.Args[1] {
-	case "read":
-		from := sarama.OffsetOldest
-		if len(os.Args) > 4 {
-			from = number(os.Args[4])
-		}
-		read(address, topic, from)
-	case "group":
-		idle := time.Duration(number(os.Args[6])) * time.Millisecond
-		group(address, topic, os.Args[4], number(os.Args[5]), idle)
-	}
-	told.Done()
-}
-
-func number(text string) int64 {
-	value, err := strconv.ParseInt(text, 10, 64)
-	told.Check(err)
-	return value
+	arguments.Run(arguments.Reader{Oldest: sarama.OffsetOldest, Read: read, Group: group})
 }
 
 func config() *sarama.Config {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -11,83 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.groups import ClassicGroup, GroupBudget, GroupState, Joined, Joining, Synced, Syncing
-from archiver.serve.groups.classic.group import MOST_BYTES
-
-SESSION, REBALANCE, DELAY = 10.0, 30.0, 0.5
-RANGE = (("range", b"topics"),)
-OK = ErrorCode.none
-
-
-def joining(member_id: str = "", **changes: Any) -> Joining:
-    values = {
-        "member_id": member_id,
-        "instance_id": None,
-        "client_id": "c",
-        "host": "/127.0.0.1",
-        "session_seconds": SESSION,
-        "rebalance_seconds": REBALANCE,
-        "protocol_type": "consumer",
-        "protocols": RANGE,
-    }
-    return Joining(**{**values, **changes})
-
-
-@dataclass(slots=True)
-class Course:
-    """A group, its time, and its answers by ticket."""
-
-    group: ClassicGroup = field(default_factory=lambda: ClassicGroup("g", initial_delay=DELAY))
-    now: float = 0.0
-    answers: dict[int, Any] = field(default_factory=dict)
-    tickets: int = 0
-
-    def take(self, replies: Any) -> None:
-        for each in replies:
-            assert each.ticket not in self.answers, "answered twice"
-            self.answers[each.ticket] = each
-
-    def join(self, member_id: str = "", **changes: Any) -> int:
-        self.tickets += 1
-        self.take(self.group.join(self.now, self.tickets, joining(member_id, **changes)))
-        return self.tickets
-
-    def named(self, **changes: Any) -> tuple[str, int]:
-        """Join as clients do since version 4: ask for an id first."""
-        told = self.answers[self.join(**changes)]
-        assert told.error == ErrorCode.member_id_required
-        return told.member_id, self.join(told.member_id, **changes)
-
-    def sync(self, joined: Joined, **changes: Any) -> int:
-        self.tickets += 1
-        assignments = {member: member.encode() for member, _, _ in joined.members}
-        asked = Syncing(
-            member_id=joined.member_id,
-            instance_id=changes.get("instance_id"),
-            generation=joined.generation,
-            assignments=assignments,
-        )
-        self.take(self.group.sync(self.now, self.tickets, asked))
-        return self.tickets
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass; the group is called whenever it wants to be."""
-        until = self.now + seconds
-        while self.group.deadline() <= until:
-            self.now = max(self.now, self.group.deadline())
-            self.take(self.group.tick(self.now))
-        self.now = until
-
-    def stable(self, count: int) -> list[Joined]:
-        """A settled group of so many members."""
-        tickets = [self.named()[1] for _ in range(count)]
-        self.wait(DELAY)
-        joined = [self.answers[each] for each in tickets]
-        assert {each.error for each in joined} == {OK}
-        for each in sorted(joined, key=lambda one: bool(one.members)):
-            self.sync(each)
-        assert self.group.state is GroupState.STABLE
-        return joined
+from archiver.serve.groups import GroupState, Joined, Synced
+from tests.support.kafka.classic_group import DELAY, OK, REBALANCE, SESSION, Course
 
 
 def test_members_join_and_get_what_the_leader_assigned() -> None:
@@ -329,91 +253,6 @@ def test_who_leaves_before_it_joined_is_not_waited_for() -> None:
     course.take(replies)
     assert error == OK
     assert course.answers[ticket].error == OK
-
-
-def test_members_that_say_more_than_a_group_has_room_for_are_refused() -> None:
-    course = Course()
-    half = (("range", bytes(MOST_BYTES // 2)),)
-    first, _ = course.named(protocols=half)
-    told = course.answers[course.join(protocols=half)]
-    assert told.error == ErrorCode.group_max_size_reached
-    assert list(course.group.members) == [first]
-    assert course.answers[course.join()].error == ErrorCode.member_id_required, "there is room for a small one"
-
-
-def test_an_assignment_that_a_group_has_no_room_for_is_refused() -> None:
-    course = Course()
-    member, ticket = course.named()
-    course.wait(DELAY)
-    generation = course.answers[ticket].generation
-
-    def synced(size: int) -> Any:
-        asked = Syncing(member_id=member, instance_id=None, generation=generation, assignments={member: bytes(size)})
-        course.tickets += 1
-        course.take(course.group.sync(course.now, course.tickets, asked))
-        return course.answers[course.tickets]
-
-    assert synced(MOST_BYTES).error == ErrorCode.unknown_server_error
-    assert course.group.size < 100
-    assert synced(1000).error == OK
-    assert course.group.size > 1000
-
-
-def test_ids_that_are_given_out_make_no_group() -> None:
-    course = Course()
-    told = course.answers[course.join(session_seconds=1800.0)]
-    assert told.error == ErrorCode.member_id_required
-    assert course.group.is_unused
-    assert course.group.deadline() == float("inf")
-    ticket = course.join(told.member_id)
-    course.wait(DELAY)
-    assert course.answers[ticket].error == OK
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda one: one.upper(),
-        lambda one: "d" + one[1:],
-        lambda one: one[:-1] + ("0" if one[-1] != "0" else "1"),
-        lambda one: one[:-36] + "0" * 8 + one[-28:],
-        lambda one: one[-36:],
-        lambda _: "c-no-uuid",
-    ],
-)
-def test_ids_that_were_not_given_out_are_unknown(changed: Callable[[str], str]) -> None:
-    course = Course()
-    member_id = course.answers[course.join()].member_id
-    assert course.answers[course.join(changed(member_id))].error == ErrorCode.unknown_member_id
-    other = Course(group=ClassicGroup("other"))
-    assert other.answers[other.join(member_id)].error == ErrorCode.unknown_member_id
-
-
-@pytest.mark.parametrize(("session", "holds"), [(SESSION, SESSION), (1800.0, 60.0)])
-def test_an_id_can_be_joined_with_for_a_while(session: float, holds: float) -> None:
-    course = Course()
-    late = course.answers[course.join(session_seconds=session)].member_id
-    in_time = course.answers[course.join(session_seconds=session)].member_id
-    course.wait(holds - 0.1)
-    course.join(in_time)
-    assert in_time in course.group.members
-    course.wait(0.2)
-    assert course.answers[course.join(late)].error == ErrorCode.unknown_member_id
-
-
-def test_a_rebalance_waits_for_a_bounded_number_of_ids() -> None:
-    course = Course()
-    course.stable(1)
-    for _ in range(1500):
-        course.join()
-    assert len(course.group._pending) == 1000
-    assert course.group.taken[""] > 1000 * 256
-
-
-def test_a_member_counts_more_than_it_says() -> None:
-    course = Course()
-    course.join(needs_id=False, protocols=(("r", b""),), budget=GroupBudget(owner="a"))
-    assert 1024 < course.group.taken["a"] < 2048
 
 
 def test_a_static_member_that_comes_back_has_its_new_session_client_and_host() -> None:
