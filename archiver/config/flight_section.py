@@ -68,9 +68,7 @@ def check_flight_topic(topic: SourcedTopic) -> None:
     if topic.partitions is None:
         raise ValueError(f'source = "flight" needs `partitions`, from 1 to {MOST_PARTITIONS:,}')
     if _NAME.fullmatch(topic.name) is None:
-        raise ValueError(
-            "the topic's name can't be that of a Kafka topic: write up to 249 letters, digits, dots, - and _"
-        )
+        raise ValueError("the topic's name is no name of a Kafka topic: write up to 249 letters, digits, dots, - and _")
     for key in ("on_parse_error", "on_unrecognized"):
         if getattr(topic, key) == "halt":
             raise ValueError(

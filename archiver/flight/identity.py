@@ -18,7 +18,7 @@ _MOST_TOKENS: Final = 10_000
 _REFUSED: Final = "the credentials are missing, unknown, wrong or too old"
 
 
-class Identity:
+class CallIdentity:
     """`access` of one call, and whether its authentication has expired since."""
 
     def __init__(self, access: Access, has_expired: Callable[[], bool]) -> None:
@@ -37,11 +37,11 @@ class Identities:
         self._clock = clock
         self._tokens: dict[str, tuple[float, Access]] = {}
 
-    async def identify(self, headers: Mapping[str, str], certificates: Sequence[bytes], address: str) -> Identity:
+    async def identify(self, headers: Mapping[str, str], certificates: Sequence[bytes], address: str) -> CallIdentity:
         """Raises AuthenticationFailed, with one message for every reason."""
         session = self._security.session(_der(certificates))
         if session.access is not None:
-            return Identity(session.access, lambda: False)
+            return CallIdentity(session.access, lambda: False)
         kind, _, value = headers.get("authorization", "").partition(" ")
         match kind.lower():
             case "bearer":
@@ -65,14 +65,14 @@ class Identities:
         self._tokens[token] = (now + self._seconds, access)
         return token
 
-    def _by_token(self, token: str) -> Identity | None:
+    def _by_token(self, token: str) -> CallIdentity | None:
         kept = self._tokens.get(token)
         if kept is None or kept[0] <= self._clock():
             return None
         ends, access = kept
-        return Identity(access, lambda: self._clock() >= ends)
+        return CallIdentity(access, lambda: self._clock() >= ends)
 
-    async def _authenticated(self, session: Session, proof: tuple[str, bytes], address: str) -> Identity:
+    async def _authenticated(self, session: Session, proof: tuple[str, bytes], address: str) -> CallIdentity:
         mechanism, message = proof
         if session.handshake(mechanism, is_raw=False) is not Shaken.BEGUN:
             raise AuthenticationFailed(_REFUSED)
@@ -83,7 +83,7 @@ class Identities:
             raise AuthenticationFailed(_REFUSED) from error
         if not granted.is_done or session.access is None:
             raise AuthenticationFailed(_REFUSED)
-        return Identity(session.access, lambda: session.has_expired)
+        return CallIdentity(session.access, lambda: session.has_expired)
 
 
 def _der(certificates: Sequence[bytes]) -> bytes | None:

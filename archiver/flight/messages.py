@@ -17,7 +17,7 @@ _DATA_BODY: Final = 1000
 
 
 class FlightData(NamedTuple):
-    """`descriptor`, `header` and `metadata` are those of the message, `body` the buffers of the batch."""
+    """`descriptor`, `header` and `metadata` belong to the message, `body` has the buffers of the batch."""
 
     descriptor: View = _EMPTY
     header: View = _EMPTY

@@ -147,10 +147,10 @@ def _times(column: pa.Array | None, rows: int) -> pa.Array:
 
 
 def _check_times(times: pa.Array, metadata: BatchMetadata) -> None:
-    known = times.filter(pc.not_equal(times, NO_TIMESTAMP))
-    if not len(known):
+    given = times.filter(pc.not_equal(times, NO_TIMESTAMP))
+    if not len(given):
         return
-    bounds = pc.min_max(known).as_py()
+    bounds = pc.min_max(given).as_py()
     start, end = metadata.start_ts, metadata.end_ts
     if (start is not None and bounds["min"] < start) or (end is not None and bounds["max"] > end):
         raise BadBatch(

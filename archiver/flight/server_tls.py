@@ -69,8 +69,8 @@ class _TlsReader:
         states: list[tuple[int, int] | None] = []
         for path in paths:
             try:
-                found = path.stat()
-                states.append((found.st_mtime_ns, found.st_size))
+                file = path.stat()
+                states.append((file.st_mtime_ns, file.st_size))
             except OSError:
                 states.append(None)
         return states

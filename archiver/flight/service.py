@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from archiver.errors import AccessDenied, AuthenticationFailed, BadBatch, UnknownTopic
 from archiver.flight.batch_metadata import BatchMetadata, client_name
-from archiver.flight.identity import Identities, Identity
+from archiver.flight.identity import CallIdentity, Identities
 from archiver.flight.ipc import read_batch, read_schema
 from archiver.flight.memory import MessageMemory
 from archiver.flight.messages import (
@@ -29,7 +29,7 @@ from archiver.flight.messages import (
 )
 from archiver.flight.record_rows import check_schema, intake_batch
 from archiver.flight.statuses import status_of, trailers_of
-from archiver.intake.batches import Answer, IntakeBatch
+from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.filled_topic import FilledTopic
 from schema_mapping.errors import ContextError
 
@@ -54,7 +54,7 @@ class FlightLimits:
 @dataclass(frozen=True, slots=True)
 class _Sent:
     size: int
-    answer: asyncio.Future[Answer]
+    answer: asyncio.Future[Acknowledgement]
 
 
 class FlightService:
@@ -114,10 +114,8 @@ class FlightService:
                 raise BadBatch(f"there is no such action; there are {', '.join(ACTIONS)}")
             values = _object(action.body)
             topic, client = self._topic(values.get("topic"), identity), client_name(values.get("client"))
-            if action.kind == "fence":
-                position = await asyncio.wrap_future(topic.fence(client))
-            else:
-                position = topic.position(client)
+            answer = topic.fence(client) if action.kind == "fence" else topic.position(client)
+            position = await asyncio.wrap_future(answer)
             yield action_result(json.dumps(position._asdict()).encode())
         except ContextError as error:
             await _abort(context, error)
@@ -156,7 +154,7 @@ class FlightService:
         finally:
             await sent.put(None)
 
-    def _begin(self, data: FlightData, identity: Identity) -> tuple[FilledTopic, pa.Schema]:
+    def _begin(self, data: FlightData, identity: CallIdentity) -> tuple[FilledTopic, pa.Schema]:
         path = parse_path(data.descriptor)
         topic = self._topic(path[0] if len(path) == 1 else None, identity)
         schema = read_schema(data.header)
@@ -190,7 +188,7 @@ class FlightService:
                 await asyncio.gather(batch.answer, return_exceptions=True)
                 await self._memory.give_back(batch.size)
 
-    def _topic(self, name: object, identity: Identity) -> FilledTopic:
+    def _topic(self, name: object, identity: CallIdentity) -> FilledTopic:
         if not isinstance(name, str):
             raise BadBatch("the descriptor must be a path of one part: the topic")
         if not identity.access.writes(name):
@@ -200,7 +198,7 @@ class FlightService:
             raise UnknownTopic('no section of the configuration has source = "flight" for the topic', topic=name)
         return topic
 
-    async def _identify(self, context: Context) -> Identity:
+    async def _identify(self, context: Context) -> CallIdentity:
         headers = {str(key): value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
         certificates = context.auth_context().get("x509_pem_cert", ())
         return await self._identities.identify(headers, certificates, _host(context.peer()))

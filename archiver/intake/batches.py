@@ -28,7 +28,7 @@ class BatchPart(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Acknowledgement:
     batch_id: int
     parts: tuple[BatchPart, ...]
 

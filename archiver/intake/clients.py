@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced
-from archiver.intake.batches import Answer, BatchPart, IntakeBatch, LoggedBatch
+from archiver.intake.batches import Acknowledgement, BatchPart, IntakeBatch, LoggedBatch
 
 KEPT_ANSWERS: Final = 64
 
@@ -26,7 +26,7 @@ class _Client:
     number: int
     incarnation: int = 0
     next_id: int = 0
-    answers: deque[tuple[str, Answer]] = field(default_factory=lambda: deque(maxlen=KEPT_ANSWERS))
+    answers: deque[tuple[str, Acknowledgement]] = field(default_factory=lambda: deque(maxlen=KEPT_ANSWERS))
 
 
 class Clients:
@@ -35,15 +35,15 @@ class Clients:
         self._clients: dict[str, _Client] = {}
 
     def position(self, client: str) -> ClientPosition:
-        known = self._clients.get(client)
-        return ClientPosition(0, 0) if known is None else ClientPosition(known.incarnation, known.next_id)
+        state = self._clients.get(client)
+        return ClientPosition(0, 0) if state is None else ClientPosition(state.incarnation, state.next_id)
 
     def number(self, client: str) -> int:
         """The number of a client, or the next free one."""
-        known = self._clients.get(client)
-        return len(self._clients) if known is None else known.number
+        state = self._clients.get(client)
+        return len(self._clients) if state is None else state.number
 
-    def judge(self, batch: IntakeBatch) -> Answer | None:
+    def judge(self, batch: IntakeBatch) -> Acknowledgement | None:
         """Return the answer of a repeated batch, None for a new one.
 
         Raises BatchGap, BatchTooOld, ClientFenced, and BadBatch for other contents with the same id.
@@ -83,11 +83,10 @@ class Clients:
         client = self._clients.setdefault(batch.client, _Client(number=batch.number))
         client.incarnation = batch.incarnation
         client.next_id = batch.batch_id + 1
-        client.answers.append((batch.digest, Answer(batch.batch_id, batch.parts)))
+        client.answers.append((batch.digest, Acknowledgement(batch.batch_id, batch.parts)))
 
     def fence(self, client: str, incarnation: int) -> None:
-        known = self._clients.setdefault(client, _Client(number=self.number(client)))
-        known.incarnation = incarnation
+        self._clients.setdefault(client, _Client(number=self.number(client))).incarnation = incarnation
 
     def check_room(self, client: str) -> None:
         """Raise BadBatch if a new client would be one too many."""
@@ -115,12 +114,12 @@ class Clients:
         for name, (number, incarnation, next_id, answers) in value.items():
             client = _Client(number=number, incarnation=incarnation, next_id=next_id)
             for digest, batch_id, parts in answers:
-                client.answers.append((digest, Answer(batch_id, tuple(BatchPart(*part) for part in parts))))
+                client.answers.append((digest, Acknowledgement(batch_id, tuple(BatchPart(*part) for part in parts))))
             clients._clients[name] = client
         return clients
 
     @staticmethod
-    def _repeated(batch: IntakeBatch, digest: str, answer: Answer) -> Answer:
+    def _repeated(batch: IntakeBatch, digest: str, answer: Acknowledgement) -> Acknowledgement:
         if digest != batch.digest:
             raise BadBatch(
                 "the batch id was used for other rows: two producers have the same client name, or a client counts from"

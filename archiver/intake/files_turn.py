@@ -24,7 +24,7 @@ JOINED_BYTES: Final = 32 << 20
 """Rows of this size are passed on together, over all partitions."""
 
 
-class TopicArchive(Protocol):
+class IntakeArchive(Protocol):
     """A topic's files and table. Every method may raise subclasses of ContextError."""
 
     def begin(self) -> Mapping[int, int]:
@@ -46,7 +46,7 @@ class WrittenTurn:
     file_bytes: int
 
 
-def write_turn(log: TopicLog, archive: TopicArchive, *, topic: str) -> WrittenTurn:
+def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenTurn:
     """Raise subclasses of ContextError: the next turn continues. BadLog if the log lacks rows."""
     pass_point(IntakePoint.TURN_BEGUN)
     next_offsets = log.next_offsets  # first: what is acknowledged from now on may wait for the next turn

@@ -12,13 +12,13 @@ from typing import Final
 
 from archiver.config import Config, TopicConfig
 from archiver.errors import IntakeEnded
-from archiver.intake.batches import Answer, IntakeBatch
+from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
 from archiver.intake.files_turn import WrittenTurn, check_continuity, write_turn
-from archiver.intake.log_state import LogState
 from archiver.intake.log_thread import LogThread
 from archiver.intake.segments import LogId, LogSurvey
+from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import LogLimits, LogUse, TopicLog
 from archiver.intake.topic_table import TopicTable
 from archiver.topics.opening import TopicServers
@@ -61,10 +61,9 @@ class FilledTopic:
         self._most_clients = config.flight.max_clients
         self._disk = LocalDisk(self._folder)
         try:
-            self._row = self._table.row()
+            self._row, ends = self._table.register()
             self._epoch, self._log = self._begin()
-            with self._table.leased():
-                check_continuity(self._log.next_offsets, self._table.begin(), topic=topic.name)
+            check_continuity(self._log.next_offsets, ends, topic=topic.name)
         except BaseException:
             self._disk.close()
             raise
@@ -84,14 +83,14 @@ class FilledTopic:
     def start(self) -> None:
         self._thread.start()
 
-    def append(self, batch: IntakeBatch) -> Future[Answer]:
+    def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
         return self._appends.append(batch)
 
     def fence(self, client: str) -> Future[ClientPosition]:
         return self._appends.fence(client)
 
-    def position(self, client: str) -> ClientPosition:
-        return self._log.position(client)
+    def position(self, client: str) -> Future[ClientPosition]:
+        return self._appends.position(client)
 
     def status(self) -> FilledStatus:
         use = self._log.use
@@ -107,11 +106,12 @@ class FilledTopic:
 
     def flush(self) -> WrittenTurn:
         """Write everything acknowledged to the table. Raises subclasses of ContextError."""
-        with self._table.leased():
+        with self._table.leased(self._row):
             self._check_epoch()
             use = self._log.use
             turn = write_turn(self._log, self._table, topic=self.config.name)
         self._flushed = use.appended
+        self._waits_since = None
         self._turns += 1
         self._error = None
         return turn
@@ -151,24 +151,25 @@ class FilledTopic:
             limits=self._limits,
             clock=lambda: time.time_ns() // 1_000_000,
         )
-        log.begin(survey, LogState.from_json(taken.state, most_clients=self._most_clients))
+        log.begin(survey, IntakeState.from_json(taken.state, most_clients=self._most_clients))
         self._log_id = survey.log_id
         return taken.epoch, log
 
     def _fresh_log(self) -> LogSurvey:
-        """Begin another log in the folder: the table has all rows of the one that was there."""
+        """Begin another log in the folder: the table has all rows of the earlier log."""
         LogId(wal_id=new_id()).write(self._disk)
         return LogSurvey.read(self._disk, topic=self.config.name, most_clients=self._most_clients)
 
     def _check_epoch(self) -> None:
         row = self._servers.registry.intake.of_topics([self._row]).get(self._row.id)
         if row is None or (row.wal_id, row.epoch) != (self._log_id.wal_id, self._epoch):
-            self._log.close()
-            raise IntakeEnded(
+            error = IntakeEnded(
                 "another process has taken over the topic's log: this one takes in nothing more",
                 topic=self.config.name,
                 log="unknown" if row is None else row.folder,
             )
+            self._log.end(error)
+            raise error
 
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
@@ -194,7 +195,4 @@ class FilledTopic:
         if self._waits_since is None:
             self._waits_since = time.monotonic()
         enough = min(self.config.min_file_size or 1, self.config.target_file_size, self._limits.wal_bytes // _LOG_SHARE)
-        if waiting >= enough or time.monotonic() - self._waits_since >= self.config.max_lag:
-            self._waits_since = None
-            return True
-        return False
+        return waiting >= enough or time.monotonic() - self._waits_since >= self.config.max_lag

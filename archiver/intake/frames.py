@@ -60,14 +60,14 @@ def read_frame(data: bytes, position: int) -> Frame | None:
 
 def read_frames(data: bytes, position: int = 0) -> Iterator[Frame]:
     """Yield whole frames up to the first position without one."""
-    while (found := read_frame(data, position)) is not None:
-        yield found
-        position = found.end
+    while (entry := read_frame(data, position)) is not None:
+        yield entry
+        position = entry.end
 
 
 def frames_after(data: bytes, position: int) -> Iterator[Frame]:
     """Yield the whole frames after a position without one."""
     while (position := data.find(MARK, position + 1)) >= 0:
-        found = read_frame(data, position)
-        if found is not None:
-            yield found
+        entry = read_frame(data, position)
+        if entry is not None:
+            yield entry

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.errors import IntakeEnded, IntakeError
-from archiver.intake.batches import Answer, IntakeBatch
+from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.topic_log import TopicLog
 
@@ -19,12 +19,15 @@ GROUP_BYTES: Final = 4 << 20
 @dataclass(slots=True)
 class _Append:
     batch: IntakeBatch
-    done: Future[Answer] = field(default_factory=Future)
+    done: Future[Acknowledgement] = field(default_factory=Future)
 
 
 @dataclass(slots=True)
 class _Fence:
+    """`is_look` for the position alone."""
+
     client: str
+    is_look: bool
     done: Future[ClientPosition] = field(default_factory=Future)
 
 
@@ -39,18 +42,24 @@ class LogThread:
         self._thread = threading.Thread(target=self._run, name=f"log-{name}", daemon=True)
         self._thread.start()
 
-    def append(self, batch: IntakeBatch) -> Future[Answer]:
+    def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
         request = _Append(batch)
         self._put(request)
         return request.done
 
     def fence(self, client: str) -> Future[ClientPosition]:
-        request = _Fence(client)
+        request = _Fence(client, is_look=False)
+        self._put(request)
+        return request.done
+
+    def position(self, client: str) -> Future[ClientPosition]:
+        """The position after the batches that are durable: a batch that is being written may still fail."""
+        request = _Fence(client, is_look=True)
         self._put(request)
         return request.done
 
     def close(self) -> None:
-        """Finish the requests so far, then refuse new ones."""
+        """Finish the waiting requests, then refuse new ones."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -73,6 +82,8 @@ class LogThread:
                 match group:
                     case []:
                         pass
+                    case [_Fence(is_look=True) as look]:
+                        _settle(look, self._log.position(look.client))
                     case [_Fence() as fence]:
                         _settle(fence, self._log.fence(fence.client))
                     case appends:
@@ -100,11 +111,11 @@ class LogThread:
         return group
 
 
-def _settle(request: _Append | _Fence, outcome: Answer | ClientPosition | IntakeError) -> None:
+def _settle(request: _Append | _Fence, outcome: Acknowledgement | ClientPosition | IntakeError) -> None:
     match request, outcome:
         case _, IntakeError():
             request.done.set_exception(outcome)
-        case _Append(), Answer():
+        case _Append(), Acknowledgement():
             request.done.set_result(outcome)
         case _Fence(), ClientPosition():
             request.done.set_result(outcome)

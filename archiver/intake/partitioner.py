@@ -10,6 +10,9 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.errors import BadBatch
 
 Partitions: TypeAlias = npt.NDArray[np.int32]
 _Words: TypeAlias = npt.NDArray[np.uint32]
@@ -17,10 +20,23 @@ _Words: TypeAlias = npt.NDArray[np.uint32]
 _SEED: Final = 0x9747B28C
 _M: Final = np.uint32(0x5BD1E995)
 _POSITIVE: Final = np.uint32(0x7FFFFFFF)
+MOST_KEY_BYTES: Final = 64 << 10
+"""Words of a key are hashed one after the other: a longer one would take a worker's time from other clients."""
 
 
 def partitions_of(keys: pa.BinaryArray, partitions: int, *, turn: int) -> Partitions:
-    """The partition of each row. `turn` chooses that of rows without a key."""
+    """The partition of each row. `turn` chooses the partition of rows without a key.
+
+    Raises BadBatch for a very long key.
+    """
+    if len(keys) == 0:
+        return np.zeros(0, np.int32)
+    longest = pc.max(pc.binary_length(keys)).as_py() or 0
+    if longest > MOST_KEY_BYTES:
+        raise BadBatch(
+            f"a key has {longest:,} bytes: keys of more than {MOST_KEY_BYTES:,} can't choose the partition. Name it in"
+            " `partition` of `app_metadata`"
+        )
     chosen = (_murmur2(keys) & _POSITIVE) % np.uint32(partitions)
     without = keys.is_null().to_numpy(zero_copy_only=False)
     return np.where(without, turn % partitions, chosen).astype(np.int32)

@@ -17,7 +17,7 @@ from archiver.errors import BadLog
 from archiver.intake.batches import LoggedBatch
 from archiver.intake.disk import Disk, LogFile, disk_error
 from archiver.intake.frames import Frame, frame, frames_after, read_frame, read_frames
-from archiver.intake.log_state import LogState
+from archiver.intake.state import IntakeState
 from catalog.model import new_id
 
 FORMAT: Final = 1
@@ -65,11 +65,19 @@ class LogId:
         disk.sync_folder()
 
     @classmethod
-    def read(cls, disk: Disk) -> LogId | None:
+    def read(cls, disk: Disk, *, topic: str) -> LogId | None:
+        """Raises BadLog if the file is damaged."""
         if _ID not in disk.names():
             return None
-        value = json.loads(disk.read(_ID))
-        return cls(wal_id=value["wal_id"], has_begun=value["has_begun"])
+        try:
+            value = json.loads(disk.read(_ID))
+            is_readable = value["format"] <= FORMAT
+            log_id = cls(wal_id=value["wal_id"], has_begun=value["has_begun"])
+        except (ValueError, KeyError, TypeError):
+            raise BadLog("the file `id` of the write-ahead log is damaged: restore it", topic=topic) from None
+        if not is_readable:
+            raise BadLog(f"a newer archiver wrote the write-ahead log (format {value['format']})", topic=topic)
+        return log_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +87,7 @@ class LogSurvey:
     log_id: LogId
     epoch: int = 0
     segments: tuple[Segment, ...] = ()
-    state: LogState
+    state: IntakeState
     before: Mapping[str, Any] = field(default_factory=dict)
     last: bytes = b""
 
@@ -87,7 +95,7 @@ class LogSurvey:
     def read(cls, disk: Disk, *, topic: str, most_clients: int) -> LogSurvey:
         """Raises BadLog if an acknowledged entry may be damaged, and IntakeError."""
         try:
-            log_id = LogId.read(disk)
+            log_id = LogId.read(disk, topic=topic)
             if log_id is None:
                 log_id = LogId(wal_id=new_id())
                 log_id.write(disk)
@@ -108,20 +116,24 @@ def head_of(log_id: str, topic: str, epoch: int, state: Mapping[str, Any]) -> by
     return frame({"kind": "header", "format": FORMAT, "log": log_id, "topic": topic, "epoch": epoch, "state": state})
 
 
-def create_segment(disk: Disk, name: str, content: bytes, *, reserve: int) -> LogFile:
-    """Make a segment with a durable beginning, and its name durable. Raises OSError."""
+def unnamed_segment(disk: Disk, name: str, content: bytes, *, reserve: int) -> LogFile:
+    """Make a segment with a durable beginning. It is no part of the log before `name_segment`. Raises OSError."""
     unfinished = f"{name}{UNFINISHED}"
     disk.remove(unfinished)
     file = disk.create(unfinished, reserve=max(reserve, len(content)))
     try:
         file.write(content)
         file.sync()
-        disk.rename(unfinished, name)
-        disk.sync_folder()
     except BaseException:
         file.close()
         raise
     return file
+
+
+def name_segment(disk: Disk, name: str) -> None:
+    """Make a segment part of the log, durably. After an OSError it may or may not be: the log must end."""
+    disk.rename(f"{name}{UNFINISHED}", name)
+    disk.sync_folder()
 
 
 def segment_name(first: int, epoch: int) -> str:
@@ -135,7 +147,7 @@ def entries(data: bytes) -> Iterator[Frame]:
 
 
 def _segment_names(disk: Disk) -> dict[int, str]:
-    """The newest segment by its first entry: one that was copied at a start may have an older original."""
+    """The newest segment by its first entry: a segment that was copied at a start may have an older original."""
     matches = (_NAME.fullmatch(name) for name in sorted(disk.names()))
     return {int(name["first"]): name.string for name in matches if name is not None}
 
@@ -179,7 +191,7 @@ class _Surveying:
             raise self._damaged(name, 0, f"it belongs to topic {header.head['topic']}, log {header.head['log']}")
         return header
 
-    def _apply(self, state: LogState, segment: Segment, entry: Frame) -> None:
+    def _apply(self, state: IntakeState, segment: Segment, entry: Frame) -> None:
         if entry.head["sequence"] != state.sequence:
             raise self._damaged(segment.name, entry.position, f"entry {state.sequence} is missing")
         match entry.head["kind"]:
@@ -192,14 +204,14 @@ class _Surveying:
             case kind:
                 raise self._damaged(segment.name, entry.position, f"a newer archiver wrote an entry of kind {kind!r}")
 
-    def _check_end(self, segment: Segment, state: LogState) -> None:
+    def _check_end(self, segment: Segment, state: IntakeState) -> None:
         """A later entry knows which entries were durable when it was written."""
         for entry in frames_after(self._disk.read(segment.name), segment.size):
             if entry.head.get("durable", 0) > state.sequence:
                 raise self._damaged(segment.name, segment.size, f"entry {state.sequence} was durable")
 
-    def _state(self, value: Mapping[str, Any]) -> LogState:
-        return LogState.from_json(value, most_clients=self._most_clients)
+    def _state(self, value: Mapping[str, Any]) -> IntakeState:
+        return IntakeState.from_json(value, most_clients=self._most_clients)
 
     def _damaged(self, name: str, position: int, reason: str) -> BadLog:
         return BadLog(

@@ -13,24 +13,25 @@ from typing import Any, Final, TypeAlias
 
 from archiver.errors import BadBatch, BatchTooOld, ClientFenced, IntakeEnded, IntakeError, IntakeFull
 from archiver.fault_points import IntakePoint, pass_point
-from archiver.intake.batches import Answer, IntakeBatch, LoggedBatch
+from archiver.intake.batches import Acknowledgement, IntakeBatch, LoggedBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import Disk, LogFile, disk_error
 from archiver.intake.frames import OVERHEAD, frame
-from archiver.intake.log_state import LogState
 from archiver.intake.segments import (
     SEGMENT,
     UNFINISHED,
     LogId,
     LogSurvey,
     Segment,
-    create_segment,
     entries,
     head_of,
+    name_segment,
     segment_name,
+    unnamed_segment,
 )
+from archiver.intake.state import IntakeState
 
-Outcome: TypeAlias = Answer | IntakeError
+Outcome: TypeAlias = Acknowledgement | IntakeError
 RETRY_SECONDS: Final = 1.0
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _HEAD_BYTES: Final = 1024
@@ -70,13 +71,14 @@ class TopicLog:
         self._lock = Lock()
         self._segments: list[Segment] = []
         self._durable = 0
+        self._durable_offsets: Mapping[int, int] = {}
         self._appended = 0
         self._file: LogFile | None = None
         self._ended: IntakeEnded | None = None
         self._has_failed = False
-        self._state: LogState
+        self._state: IntakeState
 
-    def begin(self, survey: LogSurvey, state: LogState | None = None) -> None:
+    def begin(self, survey: LogSurvey, state: IntakeState | None = None) -> None:
         """Take over the surveyed log, or begin it with `state`.
 
         The last segment is written again: its end may not be durable, although it can be read. Raises IntakeError.
@@ -89,16 +91,18 @@ class TopicLog:
             if survey.segments:
                 self._copy_last(survey)
             else:
-                self._start_segment(self._limits.segment_bytes)
+                self._start_segment(self._unnamed_segment(0))
                 LogId(wal_id=self._log_id.wal_id, has_begun=True).write(self._disk)
         except OSError as error:
             raise disk_error(error, topic=self._topic) from error
         self._durable = self._state.sequence
+        self._durable_offsets = dict(self._state.next_offsets)
         self._appended = sum(segment.size for segment in self._segments)
 
     @property
     def next_offsets(self) -> Mapping[int, int]:
-        return dict(self._state.next_offsets)
+        """The offsets after the last durable rows."""
+        return self._durable_offsets
 
     @property
     def ended(self) -> IntakeEnded | None:
@@ -115,6 +119,8 @@ class TopicLog:
             return LogUse(self._appended, sum(segment.room for segment in self._segments))
 
     def position(self, client: str) -> ClientPosition:
+        """For the appending thread: between its calls, all batches that were taken in are durable."""
+        self._check()
         return self._state.clients.position(client)
 
     def append(self, batches: Sequence[IntakeBatch]) -> list[Outcome]:
@@ -186,7 +192,11 @@ class TopicLog:
         if self._file is not None:
             self._file.close()
             self._file = None
-        self._ended = self._ended or IntakeEnded("the server stops taking in rows", topic=self._topic)
+        self.end(IntakeEnded("the server stops taking in rows", topic=self._topic))
+
+    def end(self, reason: IntakeEnded) -> None:
+        """Take in nothing more. Any thread may call it: the file stays open until `close`."""
+        self._ended = self._ended or reason
 
     def _check(self) -> None:
         if self._ended is not None:
@@ -244,6 +254,7 @@ class TopicLog:
         with self._lock:
             self._segments[-1].size += len(content)
             self._durable = self._state.sequence
+            self._durable_offsets = dict(self._state.next_offsets)
             self._appended += len(content)
 
     def _make_room(self, needed: int) -> bool:
@@ -253,39 +264,50 @@ class TopicLog:
             used = sum(segment.room for segment in self._segments)
         if segment.size + needed <= segment.room:
             return True
-        room = self._room(needed)
-        if used + room > self._limits.wal_bytes:
-            return False
         try:
-            self._start_segment(needed)
+            unnamed = self._unnamed_segment(needed, most=self._limits.wal_bytes - used)
         except OSError as error:
-            if error.errno in _FULL:
+            if error.errno in _FULL:  # the log is as before: errors after this point end it
                 return False
             raise
+        if unnamed is None:
+            return False
+        self._start_segment(unnamed)
         return True
 
-    def _room(self, needed: int) -> int:
-        return max(self._limits.segment_bytes, len(self._head(self._state.to_json())) + needed)
+    def _unnamed_segment(self, needed: int, *, most: int | None = None) -> tuple[Segment, LogFile] | None:
+        """None if it would have more than `most` bytes.
 
-    def _start_segment(self, needed: int) -> None:
+        Besides its head it has at least the bytes of another head: a large state is not written for each batch.
+        """
         name = segment_name(self._state.sequence, self._epoch)
         head = self._head(self._state.to_json())
-        room = self._room(needed)
-        file = create_segment(self._disk, name, head, reserve=room)
+        room = max(self._limits.segment_bytes, len(head) + max(needed, len(head)))
+        if most is not None and room > most:
+            return None
+        file = unnamed_segment(self._disk, name, head, reserve=room)
+        return Segment(name=name, first=self._state.sequence, size=len(head), room=room), file
+
+    def _start_segment(self, unnamed: tuple[Segment, LogFile] | None) -> None:
+        assert unnamed is not None
+        segment, file = unnamed
         if self._file is not None:
             self._file.close()
         self._file = file
+        name_segment(self._disk, segment.name)
         with self._lock:
-            if self._segments and self._segments[-1].name == name:  # it had no entry, and too little room for the first
+            # the last one had no entry, and too little room for the first
+            if self._segments and self._segments[-1].name == segment.name:
                 self._segments.pop()
-            self._segments.append(Segment(name=name, first=self._state.sequence, size=len(head), room=room))
+            self._segments.append(segment)
 
     def _copy_last(self, survey: LogSurvey) -> None:
         original = survey.segments[-1]
         content = self._head(survey.before) + survey.last
         name = segment_name(original.first, self._epoch)
         room = max(self._limits.segment_bytes, len(content))
-        self._file = create_segment(self._disk, name, content, reserve=room)
+        self._file = unnamed_segment(self._disk, name, content, reserve=room)
+        name_segment(self._disk, name)
         kept = {segment.name for segment in survey.segments[:-1]} | {name}
         for old in self._disk.names():
             if old.endswith(SEGMENT) and old not in kept:

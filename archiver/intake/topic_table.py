@@ -26,6 +26,7 @@ from archiver.topics.file_target import file_target
 from archiver.topics.inspection import archived_offsets
 from archiver.topics.leases import TopicLeases
 from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, for_records, open_topic
+from archiver.topics.seen_partition import furthest
 from catalog.errors import PartitionAhead
 from catalog.iceberg.expiry import SnapshotRetention
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange
@@ -35,30 +36,36 @@ CLUSTER: Final = "flight"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Opened:
+class _OpenedTurn:
     topic: OpenedTopic
     fence: Mapping[int, PartitionOffset]
 
 
 class TopicTable:
-    """Implements `TopicArchive`. One thread uses it."""
+    """Implements `IntakeArchive`. One thread uses it."""
 
     def __init__(self, config: Config, topic: TopicConfig, servers: TopicServers) -> None:
         self._config = config
         self._topic = topic
         self._servers = servers
         self._chores = ChoreRunner((TIDYING,))
-        self._opened: _Opened | None = None
+        self._opened: _OpenedTurn | None = None
 
-    def row(self) -> TopicRow:
-        """Register the topic and make its table, if that wasn't done before."""
-        return self._open().topic
+    def register(self) -> tuple[TopicRow, Mapping[int, int]]:
+        """Register the topic and make its table, if that wasn't done before.
+
+        Return the next offsets in the table or staged for it, too. Other jobs may have the topic's lease.
+        """
+        opened = self._open()
+        staged = self._servers.registry.files.accepted_ends(opened.topic)
+        ends = furthest(opened.table.offsets, staged)
+        return opened.topic, {partition: end.next_offset for partition, end in ends.items()}
 
     @contextmanager
-    def leased(self) -> Iterator[None]:
+    def leased(self, row: TopicRow) -> Iterator[None]:
         """Keep other jobs from the topic. Raises TopicBusy."""
         with self._servers.registry.leases() as leases:
-            if TopicLeases(leases).take((self.row(),)):
+            if TopicLeases(leases).take((row,)):
                 raise TopicBusy("another job works on the topic; its rows wait in the log", topic=self._topic.name)
             yield
 
@@ -74,7 +81,7 @@ class TopicTable:
         unknown = {partition: 0 for partition in partitions if partition not in archived.known}
         opened.journal.keep_starts(dict.fromkeys(partitions, 0))
         fence = archived.table_offsets | {partition: PartitionOffset(next_offset=0) for partition in unknown}
-        self._opened = _Opened(topic=opened, fence=fence)
+        self._opened = _OpenedTurn(topic=opened, fence=fence)
         return unknown | {partition: end.next_offset for partition, end in archived.known.items()}
 
     def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:

@@ -9,6 +9,7 @@ __all__ = [
     "continuity",
     "divergence",
     "engine_limits",
+    "file_target",
     "hidden_rows",
     "inspection",
     "leases",

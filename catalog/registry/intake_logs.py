@@ -72,11 +72,11 @@ def drain(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, s
 
 def of_topics(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, IntakeLogRow]:
     """The logs by the registry's id of the topic."""
-    found = connection.execute(
+    logs = connection.execute(
         "SELECT topic_id, wal_id, folder, epoch, drained FROM intake_logs WHERE topic_id = ANY(%s)",
         ([row.id for row in rows],),
     )
     return {
         topic_id: IntakeLogRow(wal_id=wal_id, folder=folder, epoch=epoch, drained=drained)
-        for topic_id, wal_id, folder, epoch, drained in found
+        for topic_id, wal_id, folder, epoch, drained in logs
     }

@@ -1,4 +1,4 @@
-"""Rows of Flight clients: in the table, in replay, for Kafka clients and for verify, once, whatever is killed."""
+"""Rows of Flight clients: in the table, in replay, for Kafka clients and for verify, once, after kills, too."""
 
 from __future__ import annotations
 

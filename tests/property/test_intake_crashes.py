@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from archiver.errors import BatchGap, ClientFenced, IntakeEnded, IntakeError, IntakeFull
-from archiver.intake.batches import Answer
+from archiver.intake.batches import Acknowledgement
 from archiver.intake.files_turn import write_turn
 from archiver.intake.segments import LogSurvey
 from archiver.intake.topic_log import LogLimits, TopicLog
@@ -43,7 +43,7 @@ class Client:
     name: str
     incarnation: int = 0
     batches: list[dict[int, list[bytes]]] = field(default_factory=list)
-    answers: dict[int, Answer] = field(default_factory=dict)
+    answers: dict[int, Acknowledgement] = field(default_factory=dict)
 
     def new_batch(self, seed: int) -> None:
         chosen = Random(seed)
@@ -54,7 +54,7 @@ class Client:
             parts.setdefault(chosen.randrange(PARTITIONS), []).append(row)
         self.batches.append(parts)
 
-    def take(self, outcome: Answer) -> None:
+    def take(self, outcome: Acknowledgement) -> None:
         """A repeated batch has the answer of before."""
         assert self.answers.setdefault(outcome.batch_id, outcome) == outcome
 
@@ -111,7 +111,7 @@ class World:
         ]
         sent_as = client.incarnation
         for outcome in log.append(batches):
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, Acknowledgement):
                 client.take(outcome)
             elif isinstance(outcome, ClientFenced):  # by its own fence, whose answer was lost
                 client.incarnation = log.position(client.name).incarnation

@@ -1,4 +1,4 @@
-"""A topic's store, registry and table in memory. Everything that a call returned stays, whatever happens then."""
+"""A topic's store, registry and table in memory. Everything that a call returned stays."""
 
 from __future__ import annotations
 
@@ -51,13 +51,16 @@ class MemoryArchive:
     def stage(self, ranges: Sequence[TranslatedRange]) -> None:
         self.step("stage")
         ends = {
-            each.partition: each.end_offset for each in sorted(self.staged.values(), key=lambda each: each.end_offset)
+            range_.partition: range_.end_offset
+            for range_ in sorted(self.staged.values(), key=lambda range_: range_.end_offset)
         }
         reached = {
-            each.partition: PartitionOffset(next_offset=ends.get(each.partition, self.ends.get(each.partition, 0)))
-            for each in ranges
+            range_.partition: PartitionOffset(
+                next_offset=ends.get(range_.partition, self.ends.get(range_.partition, 0))
+            )
+            for range_ in ranges
         }
-        self.staged |= {each.id: each for each in fence(ranges, reached).accepted}
+        self.staged |= {range_.id: range_ for range_ in fence(ranges, reached).accepted}
         self.step("staged")
 
     def commit(self) -> Mapping[int, int]:
@@ -73,8 +76,8 @@ class MemoryArchive:
     def values(self, partition: int) -> list[bytes]:
         """The values in the table. Their offsets must be 0, 1, 2, …."""
         ranges = sorted(
-            (each for each in self.table if each.partition == partition), key=lambda each: each.start_offset
+            (range_ for range_ in self.table if range_.partition == partition), key=lambda range_: range_.start_offset
         )
-        rows = [row for each in ranges for file in each.files for row in self.objects[file.path]]
+        rows = [row for range_ in ranges for file in range_.files for row in self.objects[file.path]]
         assert [offset for offset, _ in rows] == list(range(len(rows)))
         return [value for _, value in rows]

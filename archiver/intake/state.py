@@ -11,7 +11,7 @@ from archiver.intake.clients import Clients
 
 
 @dataclass(slots=True, kw_only=True)
-class LogState:
+class IntakeState:
     """`sequence` is the number of the next entry. `time_ms` never falls."""
 
     clients: Clients
@@ -55,7 +55,7 @@ class LogState:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], *, most_clients: int) -> LogState:
+    def from_json(cls, value: Mapping[str, Any], *, most_clients: int) -> IntakeState:
         return cls(
             sequence=value.get("sequence", 0),
             time_ms=value.get("time_ms", 0),
