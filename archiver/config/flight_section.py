@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -41,6 +42,12 @@ class FlightSection(Section):
                 " stays until the next one is full"
             )
         return self
+
+
+def needs_kafka(defaults: Mapping[str, object], topics: Mapping[str, Mapping[str, object]]) -> bool:
+    """Whether a configuration needs [kafka]: not if all its topics have `source = "flight"`."""
+    sources = {{**defaults, **topic}.get("source", "kafka") for topic in topics.values()}
+    return sources != {"flight"}
 
 
 class SourcedTopic(Protocol):

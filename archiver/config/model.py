@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from archiver.codecs import CODEC_WORDS
-from archiver.config.flight_section import LISTEN, MOST_PARTITIONS, FlightSection, check_flight_topic
+from archiver.config.flight_section import LISTEN, MOST_PARTITIONS, FlightSection, check_flight_topic, needs_kafka
 from archiver.config.formats import FormatConfig, RawFormat
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
@@ -309,7 +309,7 @@ class ConfigFile(Section):
 
     @model_validator(mode="after")
     def _required_options(self) -> Self:
-        if not self.kafka.get("bootstrap.servers"):
+        if not self.kafka.get("bootstrap.servers") and (self.kafka or needs_kafka(self.defaults, self.topics)):
             raise ValueError('kafka: "bootstrap.servers" is missing: name at least one broker, host:port')
         if not self.catalog.get("uri"):
             raise ValueError("catalog: `uri` is missing: give the address of the Iceberg REST catalog")

@@ -22,6 +22,7 @@ from archiver.intake.filled_topic import FilledTopic
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.serve.kafka.endpoint import Address
 from archiver.serve.security import Security
+from archiver.setup.flight_checks import no_folder
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool
 from archiver.topics.opening import TopicServers
@@ -118,10 +119,7 @@ class FlightEndpoint:
         if not self._topics:
             raise ConfigError('there is no topic to take rows for: write source = "flight" in a section [topics.NAME]')
         if self._section.wal is None:
-            raise ConfigError(
-                "the write-ahead log needs a folder on a disk that stays, such as /var/lib/archiver/wal",
-                key="flight.wal",
-            )
+            raise no_folder()
         check_dsn(self._config.registry.dsn)
         check_spool(self._config.archive.spool)
         for topic in self._topics:

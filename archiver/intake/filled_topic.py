@@ -6,7 +6,9 @@ import logging
 import platform
 import threading
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,12 +24,14 @@ from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import LogLimits, LogUse, TopicLog
 from archiver.intake.topic_table import TopicTable
 from archiver.topics.opening import TopicServers
+from catalog.errors import RegistryError
 from catalog.model import new_id
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.5
 _RETRY_SECONDS: Final = 5.0
+_REPORT_SECONDS: Final = 5.0
 _LOG_SHARE: Final = 4
 """A turn begins at the latest if a fourth of the log's bytes wait."""
 
@@ -69,6 +73,8 @@ class FilledTopic:
             raise
         self._appends = LogThread(self._log, name=topic.name)
         self._stop = threading.Event()
+        self._reported: Mapping[int, int] | None = None
+        self._reports_at = 0.0
         self._flushed = 0
         self._turns = 0
         self._error: ContextError | None = None
@@ -124,6 +130,7 @@ class FilledTopic:
             self._thread.join()
         try:
             self.flush()
+            self._report()
             if self._log.has_failed:  # its state counts batches that may not be durable
                 return
             state = self._log.state_json()
@@ -171,8 +178,21 @@ class FilledTopic:
             self._log.end(error)
             raise error
 
+    def _report(self) -> None:
+        """Report the log's ends for `archiver status`. Raises RegistryError."""
+        ends = self._log.next_offsets
+        if ends != self._reported:
+            log_id = self._log_id.wal_id
+            self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
+            self._reported = ends
+        self._reports_at = time.monotonic() + _REPORT_SECONDS
+
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
+            if time.monotonic() >= self._reports_at:
+                self._reports_at = time.monotonic() + _REPORT_SECONDS
+                with suppress(RegistryError):  # the next turn raises it again
+                    self._report()
             if not self._is_due(self._log.use):
                 continue
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Final
 from uuid import uuid4
 
 from archiver.chores.runner import ChoreRunner, ChoreTopic
@@ -23,6 +22,7 @@ from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS
 from archiver.storage.spool import TaskSpool
 from archiver.topics.file_target import file_target
+from archiver.topics.filled_state import FLIGHT_CLUSTER
 from archiver.topics.inspection import archived_offsets
 from archiver.topics.leases import TopicLeases
 from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, for_records, open_topic
@@ -30,9 +30,6 @@ from archiver.topics.seen_partition import furthest
 from catalog.errors import PartitionAhead
 from catalog.iceberg.expiry import SnapshotRetention
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange
-
-CLUSTER: Final = "flight"
-"""The cluster id of topics that don't come from Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +118,7 @@ class TopicTable:
 
     def _open(self) -> OpenedTopic:
         topic, registry = self._topic, self._servers.registry
-        rows = {row.topic: row for row in registry.topics.every() if row.cluster_id == CLUSTER}
+        rows = {row.topic: row for row in registry.topics.every() if row.cluster_id == FLIGHT_CLUSTER}
         row = rows.get(topic.name)
         section = self._config.schema_registry
         schemas = TopicSchemas.read_or_recall(topic, section, known=row, registry=registry)
@@ -131,7 +128,7 @@ class TopicTable:
             TopicDescription(topic_id=topic_id, partitions={}),
             RegisteredTopic(row=row),
             self._servers,
-            cluster_id=CLUSTER,
+            cluster_id=FLIGHT_CLUSTER,
             notes_hold=True,
         )
         if schemas.schema_registry is not None:

@@ -10,6 +10,7 @@ __all__ = [
     "divergence",
     "engine_limits",
     "file_target",
+    "filled_state",
     "hidden_rows",
     "inspection",
     "leases",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -24,10 +25,14 @@ class TakenLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeLogRow:
+    """`next_offsets` are of `reported_at`, by partition."""
+
     wal_id: str
     folder: str
     epoch: int
     drained: bool
+    next_offsets: Mapping[int, int]
+    reported_at: datetime
 
 
 def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, least_epoch: int = 0) -> TakenLog:
@@ -70,13 +75,33 @@ def drain(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, s
     return updated.rowcount == 1
 
 
+def report(
+    connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, next_offsets: Mapping[int, int]
+) -> None:
+    """Store the offsets after the last durable rows, for people. Nothing happens if a later epoch has the log."""
+    offsets = {str(partition): offset for partition, offset in next_offsets.items()}
+    connection.execute(
+        "UPDATE intake_logs SET next_offsets = %s, reported_at = now()"
+        " WHERE topic_id = %s AND wal_id = %s AND epoch = %s",
+        (Jsonb(offsets), topic.id, wal_id, epoch),
+    )
+
+
 def of_topics(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, IntakeLogRow]:
     """The logs by the registry's id of the topic."""
     logs = connection.execute(
-        "SELECT topic_id, wal_id, folder, epoch, drained FROM intake_logs WHERE topic_id = ANY(%s)",
+        "SELECT topic_id, wal_id, folder, epoch, drained, next_offsets, reported_at FROM intake_logs"
+        " WHERE topic_id = ANY(%s)",
         ([row.id for row in rows],),
     )
     return {
-        topic_id: IntakeLogRow(wal_id=wal_id, folder=folder, epoch=epoch, drained=drained)
-        for topic_id, wal_id, folder, epoch, drained in logs
+        topic_id: IntakeLogRow(
+            wal_id=wal_id,
+            folder=folder,
+            epoch=epoch,
+            drained=drained,
+            next_offsets={int(partition): offset for partition, offset in next_offsets.items()},
+            reported_at=reported_at,
+        )
+        for topic_id, wal_id, folder, epoch, drained, next_offsets, reported_at in logs
     }

@@ -282,6 +282,7 @@ class ServedUsers(Part):
 class IntakeLogs(Part):
     take = in_transaction(intake_logs.take)
     drain = in_transaction(intake_logs.drain)
+    report = in_transaction(intake_logs.report)
     of_topics = in_statements(intake_logs.of_topics)
 
 
