@@ -142,6 +142,8 @@ def _times(column: pa.Array | None, rows: int) -> pa.Array:
         if pa.types.is_timestamp(column.type):
             column = column.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
     except pa.ArrowInvalid:
+        if column.type.unit == "s":
+            raise BadBatch("the column timestamp is out of range: ms since 1970 must fit into 64 bits") from None
         raise BadBatch("the column timestamp has parts of a millisecond: a record's timestamp has whole ones") from None
     return column.fill_null(NO_TIMESTAMP)
 

@@ -55,7 +55,7 @@ def filled_status(status: TopicStatus, log: IntakeLogRow | None, *, partitions: 
         status,
         partitions=tuple(
             _with_end(by_number.get(number, PartitionStatus(partition=number)), ends.get(number, 0 if log else None))
-            for number in sorted({*by_number, *range(partitions)})
+            for number in sorted({*by_number, *ends, *range(partitions)})
         ),
         log=log,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -9,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from archiver.cli.app import app
 from tests.support.archive.readers import from_archive, seen_from
 from tests.support.clients.flight_client import act, flight_process, put, records
 from tests.support.servers.serve_command import serving
-from tests.support.servers.stack import Stack, unique
+from tests.support.servers.stack import Stack, to_toml, unique
 
 pytestmark = pytest.mark.integration
 
@@ -26,11 +28,19 @@ ROWS = 50
 def config_of(stack: Stack, topic: str) -> Path:
     """Files are written as soon as there are rows."""
     settings = {"source": "flight", "partitions": PARTITIONS, "min_file_size": "0B"}
-    return stack.config({topic: settings}, flight={"wal": "wal"})
+    path = stack.config({topic: settings}, flight={"wal": "wal"})
+    document = tomllib.loads(path.read_text())
+    del document["kafka"]
+    path.write_text(to_toml(document))
+    return path
 
 
 def batches(count: int) -> list[tuple[dict[str, Any], pa.RecordBatch]]:
     return [({"client": "sensor", "batch_id": number}, records(number * ROWS, ROWS)) for number in range(count)]
+
+
+def run(*arguments: str, config: Path) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--config", str(config)])
 
 
 def values_in(config: Path, topic: str) -> list[bytes]:
@@ -60,8 +70,18 @@ def test_rows_are_a_topic_like_any_other(stack: Stack) -> None:
         read = [record for partition in range(PARTITIONS) for record in seen_from(consumer, topic, partition)]
         consumer.close()
     assert read == archived
-    verified = CliRunner().invoke(app, ["verify", topic, "--config", str(config)])
+    verified = run("verify", topic, "--against-kafka", config=config)
     assert verified.exit_code == 0, verified.output
+    shown = run("status", config=config)
+    assert shown.exit_code == 0, shown.output
+    (status,) = json.loads(shown.output)["topics"]
+    assert (status["lag_records"], status["log"]["drained"]) == (0, True)
+    assert sum(partition["high_watermark"] for partition in status["partitions"]) == 4 * ROWS
+    (listed,) = json.loads(run("topics", config=config).output)["topics"]
+    assert (listed["source"], listed["partitions"], listed["in_cluster"]) == ("flight", PARTITIONS, False)
+    refused = run("archive", "--once", config=config)
+    assert refused.exit_code == 2
+    assert "There is no topic of Kafka to archive" in refused.output
     with flight_process(config) as server:
         assert put(server.address, topic, batches(4)) == answers
         assert act(server.address, "position", topic=topic, client="sensor")["next_batch_id"] == 4
