@@ -23,12 +23,12 @@ def look_at_flight(config: Config) -> Iterator[Finding]:
     if root is None:
         yield failure(FLIGHT, no_folder())
         return
-    there = next(path for path in (root, *root.parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    parent = next(path for path in (root, *root.parents) if path.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         reason = "the folder of the write-ahead log can't be used: it is no folder, or this user may not write to it"
-        yield failure(FLIGHT, ConfigError(reason, key="flight.wal", path=str(there)))
+        yield failure(FLIGHT, ConfigError(reason, key="flight.wal", path=str(parent)))
         return
-    room, free = config.flight.wal_size * len(topics), shutil.disk_usage(there).free
+    room, free = config.flight.wal_size * len(topics), shutil.disk_usage(parent).free
     noun = "log" if len(topics) == 1 else "logs"
     detail = (
         f"{root}, {len(topics):,} {noun}: may use {room / _GIBIBYTE:,.1f} GiB, and {free / _GIBIBYTE:,.1f} GiB are free"

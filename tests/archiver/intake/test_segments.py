@@ -26,7 +26,7 @@ def segments(disk: LossyDisk) -> list[str]:
     return [name for name in disk.names() if name.endswith(".wal")]
 
 
-def test_a_segment_that_was_torn_at_any_byte_has_the_batches_before() -> None:
+def test_a_torn_segment_has_the_batches_before() -> None:
     disk = filled_disk(2, limits=LIMITS)
     (name,) = segments(disk)
     whole = bytes(disk.names_now[name].content)
