@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from hypothesis import event, given
+import pytest
+from hypothesis import currently_in_test_context, event, given
 from hypothesis import strategies as st
 
 from archiver.errors import BatchGap, ClientFenced, IntakeEnded, IntakeError, IntakeFull
@@ -69,6 +70,7 @@ class World:
         self.epoch = 0
         self.log: TopicLog | None = None
         self.is_cut = False
+        self.faults_left: list[tuple[int, str]] = []
 
     def step(self, name: str) -> None:
         if not self.faults:
@@ -78,7 +80,8 @@ class World:
             self.faults[0] = (left - 1, fault)
             return
         self.faults.pop(0)
-        event(f"{fault} at {name}")
+        if currently_in_test_context():
+            event(f"{fault} at {name}")
         if fault == "error" and name in ("create", "write", "sync", "rename", "sync_folder"):
             raise OSError(errno.ENOSPC if name == "create" else errno.EIO, "the disk failed")
         self.is_cut = fault == "power"
@@ -132,7 +135,7 @@ class World:
 
     def finish(self) -> None:
         """Clients send again all that was not acknowledged."""
-        self.faults = []
+        self.faults_left, self.faults = self.faults, []
         for _ in range(50):
             left = [client for client in self.clients if len(client.answers) < len(client.batches)]
             if not left:
@@ -185,3 +188,32 @@ def test_acknowledged_rows_reach_the_table_once(
                 world.end(with_power=bool(count))
     world.finish()
     world.judge()
+
+
+def scenario(world: World) -> None:
+    """Several segments and turns, a fence, repeated batches, and a start in between."""
+    for round_ in range(2):
+        for client in world.clients:
+            for seed in range(3):
+                client.new_batch(10 * round_ + seed)
+            ids = list(range(len(client.batches) - 3, len(client.batches)))
+            world.run(lambda log, client=client, ids=ids: world.send(log, client, ids))
+        world.run(world.turn)
+        world.run(lambda log, client=world.clients[round_]: world.fence(log, client))
+        world.run(lambda log, ids=[round_]: world.send(log, world.clients[2], ids))
+    world.end(with_power=True)
+    world.finish()
+    world.judge()
+
+
+def steps_of_scenario() -> int:
+    world = World([(1 << 30, "power")], Random(0))
+    scenario(world)
+    (left, _) = world.faults_left[0]
+    return (1 << 30) + 1 - left
+
+
+@pytest.mark.parametrize("fault", ["power", "kill", "error"])
+def test_each_step_may_be_the_last(fault: str) -> None:
+    for step in range(steps_of_scenario()):
+        scenario(World([(step, fault)], Random(step)))
