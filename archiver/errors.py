@@ -45,6 +45,14 @@ ArchiverError
 ├── ServeError               a server for readers
 │   ├── BadRequest           bytes from a client that are no request of the protocol
 │   └── AuthenticationFailed a client who isn't who it says
+├── IntakeError              a server that takes in rows
+│   ├── BadBatch             a batch of rows that can't be taken as it is
+│   ├── BatchGap             a batch id that doesn't follow the client's last one
+│   ├── BatchTooOld          a repeated batch id whose answer is no longer kept
+│   ├── ClientFenced         a newer incarnation of the client has taken over
+│   ├── IntakeFull           (retryable) no room for more rows now
+│   ├── IntakeEnded          (retryable) the topic's log takes in nothing more in this process
+│   └── BadLog               a write-ahead log that was changed, or belongs to another topic or place
 ├── TransferTaken            another process has taken over a transfer to Kafka
 ├── SignatureInvalid         a signed document that was changed, or that another key signed
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
@@ -236,6 +244,41 @@ class BadRequest(ServeError):
 
 class AuthenticationFailed(ServeError):
     """The message never shows a secret."""
+
+
+class IntakeError(ArchiverError): ...
+
+
+class BadBatch(IntakeError):
+    """Names the column or the key of the metadata. Sending the same bytes again doesn't help."""
+
+
+class BatchGap(IntakeError):
+    """Names the expected batch id."""
+
+
+class BatchTooOld(IntakeError):
+    """The batch was taken in before. Its offsets are no longer kept."""
+
+
+class ClientFenced(IntakeError):
+    """Names the current incarnation."""
+
+
+class IntakeFull(IntakeError):
+    """Nothing of the batch was taken in. `retry_seconds` says when to send it again."""
+
+    retryable: ClassVar[bool] = True
+
+
+class IntakeEnded(IntakeError):
+    """The batch may have been taken in. Sending it again finds out."""
+
+    retryable: ClassVar[bool] = True
+
+
+class BadLog(IntakeError):
+    """Names the segment and the position."""
 
 
 class TransferTaken(ArchiverError):

@@ -65,6 +65,18 @@ class RemovalPoint(StrEnum):
     ERASURE_NOTED = "erasure_noted"
 
 
+class IntakePoint(StrEnum):
+    """Of taking in batches and writing their files, in order."""
+
+    WAL_APPENDED = "wal_appended"
+    WAL_SYNCED = "wal_synced"
+    TURN_BEGUN = "turn_begun"
+    FILES_UPLOADED = "files_uploaded"
+    FILES_STAGED = "files_staged"
+    FILES_COMMITTED = "files_committed"
+    WAL_REMOVED = "wal_removed"
+
+
 class JournalPoint(StrEnum):
     """Of summing up a journal, in order for each summary."""
 
@@ -73,10 +85,10 @@ class JournalPoint(StrEnum):
     ENTRIES_REMOVED = "entries_removed"
 
 
-_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint, *JournalPoint)
+_KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint, *JournalPoint, *IntakePoint)
 
 
-def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | JournalPoint) -> None:
+def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | JournalPoint | IntakePoint) -> None:
     """Fail if the environment requests it here. Raises ConfigError and InjectedFault."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:

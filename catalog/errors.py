@@ -11,6 +11,7 @@ CatalogError
 │   ├── RegistryBehind       the registry knows less than the table: rebuild it
 │   ├── CoordinatorDeposed   (retryable) another node of `archiver serve kafka` coordinates the group
 │   ├── OffsetBudgetReached  a client's groups keep as much as they may
+│   ├── LogElsewhere         another write-ahead log may have rows of the topic that the table lacks
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── RecordsHeld          a legal hold is on records that were to be removed
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
@@ -91,6 +92,10 @@ class CoordinatorDeposed(RegistryError):
 
 class OffsetBudgetReached(RegistryError):
     """Names owner and budget. Nothing was stored."""
+
+
+class LogElsewhere(RegistryError):
+    """Names both logs. Nothing was changed."""
 
 
 class RewriteRefused(RegistryError):

@@ -17,6 +17,7 @@ import typer
 from pydantic import BaseModel
 
 from archiver.cli.app import app
+from archiver.config.flight_section import FlightSection
 from archiver.config.formats import AvroFormat, JsonFormat, ProtobufFormat
 from archiver.config.model import (
     ArchiveSection,
@@ -45,6 +46,7 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "[serve.oauth]": OauthSection,
     "[[serve.acls]]": AclSection,
     "[[serve.quotas]]": QuotaSection,
+    "[flight]": FlightSection,
     "[traces]": TracesSection,
     "[defaults] and [topics.NAME]": TopicSection,
     "Formats": ProtobufFormat,

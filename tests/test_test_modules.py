@@ -14,6 +14,7 @@ TOPICS = {
     "catalog",
     "clients",
     "engine",
+    "intake",
     "kafka",
     "maintenance",
     "pruning",

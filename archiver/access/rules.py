@@ -1,7 +1,7 @@
 """Rules for topics and groups. Denials win.
 
-Without rules, every admitted client may read everything. As in Kafka, reading implies describing, and a denied
-describe also denies reading.
+Without rules, every admitted client may do everything. As in Kafka, reading and writing imply describing, and a
+denied describe also denies both.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ class Operation(Enum):
 
     DESCRIBE = "describe"
     READ = "read"
+    WRITE = "write"
     DELETE = "delete"
 
 
 _ALLOWED: Final = {
     "describe": frozenset({Operation.DESCRIBE}),
     "read": frozenset({Operation.DESCRIBE, Operation.READ}),
+    "write": frozenset({Operation.DESCRIBE, Operation.WRITE}),
     "all": frozenset(Operation),
 }
 _DENIED: Final = {
     "describe": frozenset(Operation),
     "read": frozenset({Operation.READ, Operation.DELETE}),
+    "write": frozenset({Operation.WRITE}),
     "all": frozenset(Operation),
 }
 
@@ -104,6 +107,9 @@ class Access:
 
     def reads(self, topic: str) -> bool:
         return self.topic(topic, Operation.READ)
+
+    def writes(self, topic: str) -> bool:
+        return self.topic(topic, Operation.WRITE)
 
     def group(self, name: str, operation: Operation) -> bool:
         return self.is_open or self._allows(

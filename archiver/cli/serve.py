@@ -1,4 +1,4 @@
-"""`archiver serve kafka`."""
+"""`archiver serve kafka` and `archiver serve flight`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from archiver.cli.error_output import MISCONFIGURED, SIGNALLED, reported
 from archiver.cli.logs import is_verbose, set_verbose
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
 
-serve_app = typer.Typer(help="Serve archived records to clients of other protocols.", no_args_is_help=True)
+serve_app = typer.Typer(
+    help="Serve archived records to Kafka clients, or take in rows from Flight clients.", no_args_is_help=True
+)
 
 
 @serve_app.callback()
 def serve() -> None:
-    """Serve archived records to clients of other protocols."""
+    """Serve archived records to Kafka clients, or take in rows from Flight clients."""
 
 
 @serve_app.command()
@@ -98,6 +100,37 @@ def _serve(config: Path, environment: Mapping[str, str], *, as_json: bool) -> No
                 " Ctrl-C ends it."
             )
             print_answer("listening", asdict(found), lambda: text, as_json=as_json)
+
+        number = run_until_stopped(endpoint, ready)
+    raise typer.Exit(SIGNALLED + number)
+
+
+@serve_app.command()
+def flight(
+    config: ConfigPath = DEFAULT_CONFIG,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="HOST:PORT", help="Address to listen on. Default: `flight.listen`."),
+    ] = None,
+    as_json: AsJson = False,
+    _verbose: Verbose = False,
+) -> None:
+    """Take in rows from Arrow Flight clients. Ctrl-C writes them to the tables and stops it."""
+    from archiver.config import load_config
+
+    environment = {**os.environ, **({} if listen is None else {"ARCHIVER__FLIGHT__LISTEN": listen})}
+    with reported(as_json=as_json):
+        loaded = load_config(config, environment)
+        # only now: configuration errors are reported first
+        from archiver.flight.endpoint import FlightEndpoint, FlightListening
+        from archiver.flight.running import run_until_stopped
+        from archiver.terminal.answer import print_answer
+
+        endpoint = FlightEndpoint(loaded)
+
+        def ready(listening: FlightListening) -> None:
+            text = f"Flight clients send rows of {listening.topics} topics to {listening.address}. Ctrl-C ends it."
+            print_answer("listening", asdict(listening), lambda: text, as_json=as_json)
 
         number = run_until_stopped(endpoint, ready)
     raise typer.Exit(SIGNALLED + number)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ from archiver.light_start import quick_imports, without_pandas
 from archiver.terminal.console import TextConsole
 
 if TYPE_CHECKING:
+    from archiver.config import Config, TopicConfig
     from archiver.topics.state import TopicStatus
     from schema_mapping.errors import ContextError
 
@@ -119,6 +120,7 @@ def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
         from archiver.kafka.broker import BrokerClient
         from archiver.topics.archived_state import ArchivedState
         from archiver.topics.catalog_pool import CatalogPool
+        from archiver.topics.filled_state import FilledState
         from archiver.topics.state_reader import StatusReader
         from catalog.iceberg.table_catalog import TableCatalog
         from catalog.registry import Registry
@@ -126,19 +128,38 @@ def _reader(path: Path, topics: Sequence[str]) -> Iterator[Look]:
     loaded = load_config(path)
     most = loaded.archive.catalog_connections
     with (
-        BrokerClient(loaded.kafka) as brokers,
+        ExitStack() as closing,
         Registry(loaded.registry.dsn, connections=most + 1) as registry,
         CatalogPool(lambda: TableCatalog(loaded.catalog, late_io=True), most=most) as catalogs,
     ):
+        brokers = closing.enter_context(BrokerClient(loaded.kafka)) if loaded.has_kafka else None
+        reads_kafka = not topics or any(loaded.topic(name).source == "kafka" for name in topics)
 
         def look() -> tuple[list[TopicStatus], ContextError | None]:
+            error: ContextError | None = None
+            statuses: list[TopicStatus] = []
+            existing: tuple[str, ...] = ()
             try:
-                reader = StatusReader(brokers=brokers, registry=registry, catalogs=catalogs)
-                chosen = loaded.select(() if topics else brokers.topics(), topics)
-            except SourceError as error:
+                if reads_kafka and brokers is not None:
+                    reader = StatusReader(brokers=brokers, registry=registry, catalogs=catalogs)
+                    existing = () if topics else brokers.topics()
+                    statuses = reader.topics(_of_source(loaded, existing, topics, "kafka"))
+            except SourceError as failed:
+                error = failed
                 archived = ArchivedState(registry=registry, catalogs=catalogs)
-                chosen = loaded.select(() if topics else archived.names(), topics)
-                return archived.topics(chosen), error
-            return reader.topics(chosen), None
+                existing = () if topics else archived.names()
+                statuses = archived.topics(_of_source(loaded, existing, topics, "kafka"))
+            filled = _of_source(loaded, existing, topics, "flight")
+            if filled:
+                statuses += FilledState(registry=registry, catalogs=catalogs).topics(filled)
+            return sorted(statuses, key=_by_name) if filled and not topics else statuses, error
 
         yield look
+
+
+def _of_source(config: Config, existing: Iterable[str], topics: Sequence[str], source: str) -> list[TopicConfig]:
+    return [topic for topic in config.select(existing, topics) if topic.source == source]
+
+
+def _by_name(status: TopicStatus) -> str:
+    return status.topic

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from archiver.config.flight_section import FlightSection, needs_kafka
 from archiver.config.mistakes import explain, key_text
 from archiver.config.model import (
     ArchiveSection,
@@ -75,6 +76,10 @@ class Config:
         return section.model_copy(update={name: path for name, path in anchored.items() if path is not None})
 
     @property
+    def flight(self) -> FlightSection:
+        return _anchored_paths(self._file.flight, self._folder, "wal") or self._file.flight
+
+    @property
     def traces(self) -> TracesSection | None:
         return self._file.traces
 
@@ -112,6 +117,11 @@ class Config:
                 key=key_text((*(key if "table" in self._file.topics[section] else ("defaults",)), "table")),
                 table=checked.table,
             )
+        if is_pattern(section) and checked.source == "flight":
+            raise ConfigError(
+                'A pattern can\'t have source = "flight": write a section for each topic',
+                key=key_text((*key, "source")),
+            )
         table = default_table(name) if checked.table is None else table_name(checked.table, name)
         settings = {**settings, "name": name, "table": table}
         parsed = _validate(TopicConfig, settings, key)
@@ -120,6 +130,33 @@ class Config:
         return parsed.model_copy(
             update={"key": parsed.key.anchored(self._folder), "value": parsed.value.anchored(self._folder)}
         )
+
+    def kafka_topic(self, name: str) -> TopicConfig:
+        """Return the settings of a topic of Kafka. Raises ConfigError."""
+        topic = self.topic(name)
+        if topic.source != "kafka":
+            raise ConfigError(
+                "the topic's rows come from Flight clients: `archiver serve flight` writes them to its table",
+                topic=name,
+                key=key_text(("topics", name, "source")),
+            )
+        return topic
+
+    @property
+    def has_kafka(self) -> bool:
+        """Whether the configuration names brokers. Without them all topics have `source = "flight"`."""
+        return bool(self._file.kafka)
+
+    @property
+    def kafka_sections(self) -> tuple[str, ...]:
+        """The sections, patterns too, of Kafka's topics."""
+        return tuple(name for name in self.sections if is_pattern(name) or self.topic(name).source == "kafka")
+
+    @property
+    def flight_topics(self) -> tuple[TopicConfig, ...]:
+        """The topics with `source = "flight"`, by name."""
+        named = (self.topic(section) for section in self.sections if not is_pattern(section))
+        return tuple(topic for topic in named if topic.source == "flight")
 
     def table_of(self, topic: str) -> str | None:
         return None if section_for(topic, self._file.topics) is None else self.topic(topic).table
@@ -132,6 +169,21 @@ class Config:
     @property
     def sections(self) -> tuple[str, ...]:
         return tuple(sorted(self._file.topics))
+
+    def select_kafka(
+        self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
+    ) -> tuple[TopicConfig, ...]:
+        """As `select`, without topics of other sources. Raises ConfigError for a wanted topic of another source."""
+        names = tuple(self.kafka_topic(name).name for name in wanted)
+        if not names and self.sections and not self.kafka_sections:
+            if may_be_none:
+                return ()
+            raise ConfigError(
+                'There is no topic of Kafka to archive: all sections have source = "flight", and `archiver serve'
+                " flight` writes their rows to the tables"
+            )
+        topics = self.select(existing, names, may_be_none=may_be_none)
+        return tuple(topic for topic in topics if topic.source == "kafka")
 
     def select(
         self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
@@ -172,7 +224,7 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
 
 
 def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
-    file = _validate(ConfigFile, flatten_borrowed(tables))
+    file = _validate(ConfigFile, _with_kafka(flatten_borrowed(tables)))
     config = Config(file, folder)
     _validate(TopicSection, file.defaults, ("defaults",))
     for section in file.topics:
@@ -181,6 +233,16 @@ def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
         config.topic(section)
     refuse_shared_tables({name: config.topic(name).table for name in file.topics if not is_pattern(name)})
     return config
+
+
+def _with_kafka(tables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add an empty [kafka] if no topic needs one."""
+    defaults, topics = tables.get("defaults", {}), tables.get("topics", {})
+    if "kafka" in tables or not isinstance(defaults, Mapping) or not isinstance(topics, Mapping):
+        return tables
+    if not all(isinstance(topic, Mapping) for topic in topics.values()) or needs_kafka(defaults, topics):
+        return tables
+    return {**tables, "kafka": {}}
 
 
 def _refuse_envelopes(topic: TopicConfig, section: str) -> None:

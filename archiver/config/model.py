@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from archiver.codecs import CODEC_WORDS
+from archiver.config.flight_section import LISTEN, MOST_PARTITIONS, FlightSection, check_flight_topic, needs_kafka
 from archiver.config.formats import FormatConfig, RawFormat
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
@@ -31,7 +32,6 @@ else:
 SHORT_RETENTION = 86400.0
 """A shorter retention is probably a mistake."""
 _JOURNAL = "journal."
-LISTEN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 
 
 def _start_from(value: object) -> object:
@@ -69,6 +69,8 @@ PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 class TopicSection(Section):
     """A `[topics.NAME]` section, with defaults merged in."""
 
+    source: Literal["kafka", "flight"] = "kafka"
+    partitions: int | None = Field(default=None, ge=1, le=MOST_PARTITIONS)
     table: str | None = Field(default=None, pattern=TEMPLATE, description=TEMPLATE_WORDS)
     partition_by: PartitionTexts = "day"
     partition_source: Literal["nested", "flat"] | None = None
@@ -120,6 +122,11 @@ class TopicConfig(TopicSection):
 
     name: str
     table: str = Field(pattern=TABLE_NAME, description=TABLE_WORDS)
+
+    @model_validator(mode="after")
+    def _fits_source(self) -> Self:
+        check_flight_topic(self)
+        return self
 
 
 class RegistrySection(Section):
@@ -295,13 +302,14 @@ class ConfigFile(Section):
     schema_registry: SchemaRegistrySection | None = None
     metrics: MetricsSection | None = None
     serve: ServeSection = ServeSection()
+    flight: FlightSection = FlightSection()
     traces: TracesSection | None = None
     defaults: Mapping[str, object] = Field(default_factory=dict)
     topics: Mapping[str, Mapping[str, object]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _required_options(self) -> Self:
-        if not self.kafka.get("bootstrap.servers"):
+        if not self.kafka.get("bootstrap.servers") and (self.kafka or needs_kafka(self.defaults, self.topics)):
             raise ValueError('kafka: "bootstrap.servers" is missing: name at least one broker, host:port')
         if not self.catalog.get("uri"):
             raise ValueError("catalog: `uri` is missing: give the address of the Iceberg REST catalog")

@@ -18,7 +18,7 @@ NAME_WORDS = "a name: write NAME, BEGINNING* or *"
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 TokenAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-OperationWord = Literal["describe", "read", "all"]
+OperationWord = Literal["describe", "read", "write", "all"]
 _Name = Annotated[str, Field(pattern=NAME, description=NAME_WORDS)]
 
 

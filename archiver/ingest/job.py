@@ -175,9 +175,10 @@ class ArchiveJob:
         if self._config.audit.signing_key is not None:
             load_key(self._config.audit.signing_key)  # read once: what becomes of the file later stops nothing
         check_dsn(self._config.registry.dsn)
+        topics = [self._config.kafka_topic(name) for name in self._topics or self._config.kafka_sections]
+        if not topics:
+            self._config.select_kafka(())
         parse_kafka_options(self._config.kafka)
-        names = self._topics or self._config.sections
-        topics = [self._config.topic(name) for name in names]
         unreadable = []
         for topic in topics:
             try:
@@ -186,8 +187,6 @@ class ArchiveJob:
                 unreadable.append(error)
         if unreadable and len(unreadable) == len(topics):
             raise unreadable[0]
-        if not topics:
-            self._config.select(())
 
     def _connect_once_up(self, closing: ExitStack, stop: threading.Event, *, pause: float) -> JobServers | None:
         while not stop.is_set():
@@ -219,7 +218,7 @@ class ArchiveJob:
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
         """The topics to archive, maybe none if the job `waits` for matches of its patterns."""
         existing = () if self._topics else brokers.topics()
-        topics = self._config.select(existing, self._topics, may_be_none=waits)
+        topics = self._config.select_kafka(existing, self._topics, may_be_none=waits)
         if topics:
             self._waits_for = None
             if waits and not self._topics:

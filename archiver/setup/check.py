@@ -9,6 +9,7 @@ from archiver.config import Config
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.setup.engine_checks import ENGINES, look_at_engines
 from archiver.setup.findings import Check, CheckOutcome, Finding, failure
+from archiver.setup.flight_checks import look_at_flight
 from archiver.setup.machine_checks import look_at_java, look_at_signing_key, look_at_spark, look_at_spool
 from archiver.setup.name_checks import NAMES, look_at_names
 from archiver.setup.server_checks import look_at_kafka, look_at_postgres, look_at_schema_registry
@@ -30,6 +31,7 @@ def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tup
         Check(part="Signing key", look=lambda: look_at_signing_key(config.audit), seconds=seconds),
         Check(part="Java", look=lambda: look_at_java(config.spark), seconds=seconds),
         Check(part="Kafka", look=lambda: look_at_kafka(config), seconds=seconds),
+        Check(part="Flight", look=lambda: look_at_flight(config), seconds=seconds),
         Check(part="Postgres", look=lambda: look_at_postgres(config.registry.dsn), seconds=seconds),
         Check(part="Catalog", look=lambda: look_at_tables(config, seconds=seconds), seconds=seconds),
         Check(part=NAMES, look=lambda: look_at_names(config, seconds=seconds), seconds=seconds),

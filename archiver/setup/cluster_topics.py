@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from archiver.config import Config
 from archiver.config.topics import section_for
 from archiver.kafka import BrokerClient
+from archiver.topics.filled_state import FLIGHT_CLUSTER
 from catalog.errors import RegistryError, RegistryNotMigrated
 from catalog.registry import RegistryReader
 from schema_mapping.errors import ContextError
@@ -28,20 +29,25 @@ class TopicSize:
 class ListedTopic:
     """A topic of the cluster, the configuration or the archive.
 
-    `size` is None if the cluster lacks it. `section` is the matching section, `archived_to` its table.
+    `size` is None if the cluster lacks it. `section` is the matching section, `archived_to` its table. Rows of a topic
+    with the source `flight` come from Flight clients: its size has the configured partitions.
     """
 
     topic: str
     size: TopicSize | None
     section: str | None
     archived_to: str | None
+    source: str = "kafka"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicList:
-    """The topics by name. `registry_error` is set if Postgres couldn't return the archived ones."""
+    """The topics by name. `registry_error` is set if Postgres couldn't return the archived ones.
 
-    cluster_id: str
+    `cluster_id` is None if the configuration names no brokers.
+    """
+
+    cluster_id: str | None
     topics: tuple[ListedTopic, ...]
     registry_error: RegistryError | None = None
 
@@ -49,10 +55,15 @@ class TopicList:
 def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
     """List the topics that match a glob of `wanted` (default: all). Raises BrokerClient's errors."""
     globs = tuple(wanted) or ("*",)
-    with BrokerClient(config.kafka) as brokers:
-        cluster_id = brokers.cluster_id()
-        sizes = {each.topic: each for each in topic_sizes(brokers, _matching(brokers.topics(), globs))}
-    tables, registry_error = _archived(config.registry.dsn, cluster_id)
+    sizes: dict[str, TopicSize] = {}
+    cluster_id = None
+    if config.has_kafka:
+        with BrokerClient(config.kafka) as brokers:
+            cluster_id = brokers.cluster_id()
+            sizes = {size.topic: size for size in topic_sizes(brokers, _matching(brokers.topics(), globs))}
+    filled = {topic.name: TopicSize(topic=topic.name, partitions=topic.partitions) for topic in config.flight_topics}
+    sizes |= {name: filled[name] for name in _matching(filled, globs)}
+    tables, registry_error = _archived(config.registry.dsn, cluster_id, frozenset(filled))
     named = {section for section in config.sections if section_for(section, config.sections) == section}
     configured = (name for name in named if not set(name) & set("*?["))
     names = sorted({*sizes, *_matching({*configured, *tables}, globs)})
@@ -62,6 +73,7 @@ def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
             size=sizes.get(name),
             section=section_for(name, config.sections),
             archived_to=tables.get(name),
+            source="flight" if name in filled else "kafka",
         )
         for name in names
     )
@@ -91,10 +103,14 @@ def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize
     )
 
 
-def _archived(dsn: str, cluster_id: str) -> tuple[dict[str, str], RegistryError | None]:
+def _archived(dsn: str, cluster_id: str | None, filled: frozenset[str]) -> tuple[dict[str, str], RegistryError | None]:
     try:
         with RegistryReader(dsn, connections=1) as registry:
-            return {row.topic: row.table for row in registry.topics.every() if row.cluster_id == cluster_id}, None
+            return {
+                row.topic: row.table
+                for row in registry.topics.every()
+                if row.cluster_id == (FLIGHT_CLUSTER if row.topic in filled else cluster_id)
+            }, None
     except RegistryNotMigrated:
         return {}, None
     except RegistryError as error:

@@ -43,6 +43,9 @@ _OPTIONAL: Final[Mapping[int, tuple[str, str]]] = {
 
 def look_at_kafka(config: Config) -> Iterator[Finding]:
     """Check that the cluster answers, and that each topic can be read."""
+    if not config.has_kafka:
+        yield Finding(part=KAFKA, outcome=CheckOutcome.SKIPPED, detail="no topic comes from Kafka")
+        return
     with BrokerClient(config.kafka) as brokers:
         cluster_id, existing = brokers.cluster_id(), brokers.topics()
         yield Finding(part=KAFKA, detail=f"cluster {cluster_id}; this principal sees {_count(len(existing), 'topic')}")
@@ -55,7 +58,7 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
                     detail=f"no topic matches yet, or this principal may not DESCRIBE it{internal_hint(section)}",
                 )
         yield from _requests(brokers)
-        topics = config.select(existing, may_be_none=True) if config.sections else ()
+        topics = config.select_kafka(existing, may_be_none=True) if config.sections else ()
         brokers.refresh([topic.name for topic in topics])
         for topic in topics:
             yield from _topic(brokers, topic)

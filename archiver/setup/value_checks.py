@@ -56,7 +56,10 @@ class RawValues:
 
 
 def look_at_values(config: Config) -> Iterator[Finding]:
-    """Decode the last records of each topic with a schema, if they are readable."""
+    """Decode the last records of each topic of Kafka with a schema, if they are readable."""
+    if not config.has_kafka:
+        yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no topic comes from Kafka")
+        return
     try:
         with BrokerClient(config.kafka) as brokers:
             yield from _of_topics(config, brokers)
@@ -66,7 +69,7 @@ def look_at_values(config: Config) -> Iterator[Finding]:
 
 def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
     existing = frozenset(brokers.topics())
-    topics = config.select(tuple(existing), may_be_none=True) if config.sections else ()
+    topics = config.select_kafka(tuple(existing), may_be_none=True) if config.sections else ()
     typed = [topic for topic in topics if topic.name in existing and (topic.key.has_schema or topic.value.has_schema)]
     if not typed:
         yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no topic has a schema")

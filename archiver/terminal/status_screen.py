@@ -191,6 +191,13 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
             asdict(chore) | {name: _timestamp(getattr(chore, name)) for name in ("ended_at", "failed_at")}
             for chore in status.chores
         ],
+        "log": None
+        if status.log is None
+        else {
+            "place": status.log.folder,
+            "drained": status.log.drained,
+            "reported_at": _timestamp(status.log.reported_at),
+        },
     }
 
 
@@ -258,6 +265,15 @@ def _remarks(status: TopicStatus) -> list[Text]:
         if chore.failures
     ]
     remarks += [Text(line) for line in fit_remarks(status.recognition)]
+    if status.log is not None and status.lag_records and not status.log.drained:
+        remarks.append(
+            Text(
+                f"{counted(status.lag_records, 'acknowledged record')} {'is' if status.lag_records == 1 else 'are'} not"
+                f" in the table yet, and in the write-ahead log {status.log.folder} alone (as of"
+                f" {_timestamp(status.log.reported_at)})",
+                style="yellow",
+            )
+        )
     remarks += _small_files(status)
     return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
 

@@ -28,17 +28,23 @@ def topics_listing(found: TopicList) -> Listing:
         listing.add(
             Text(each.topic, style="bold"),
             "not there" if size is None else _number(size.partitions),
-            NOTHING if size is None else _number(size.offsets),
-            each.section or NOTHING,
+            NOTHING if size is None or each.source == "flight" else _number(size.offsets),
+            _section(each),
             "unknown" if found.registry_error else each.archived_to or NOTHING,
         )
     return listing
 
 
 def topics_summary(found: TopicList) -> str:
-    there = [each for each in found.topics if each.size is not None]
-    without = sum(each.section is None for each in there)
+    there = [topic for topic in found.topics if topic.size is not None and topic.source == "kafka"]
+    filled = sum(topic.source == "flight" for topic in found.topics)
+    without = sum(topic.section is None for topic in there)
     topics = f"{len(there):,} topic{'' if len(there) == 1 else 's'} in cluster {found.cluster_id}"
+    from_clients = f"{filled:,} topic{'' if filled == 1 else 's'} of Flight clients"
+    if found.cluster_id is None:
+        return from_clients
+    if filled:
+        topics += f", {from_clients}"
     if not without:
         return topics
     return (
@@ -50,10 +56,16 @@ def topics_json(found: TopicList) -> dict[str, Any]:
     return {"cluster_id": found.cluster_id, "topics": [_topic_json(each) for each in found.topics]}
 
 
+def _section(topic: ListedTopic) -> str:
+    section = topic.section or NOTHING
+    return f"{section} (Flight)" if topic.source == "flight" else section
+
+
 def _topic_json(each: ListedTopic) -> dict[str, Any]:
     return {
         "topic": each.topic,
-        "in_cluster": each.size is not None,
+        "source": each.source,
+        "in_cluster": each.size is not None and each.source == "kafka",
         "partitions": None if each.size is None else each.size.partitions,
         "offsets": None if each.size is None else each.size.offsets,
         "section": each.section,

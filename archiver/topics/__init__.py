@@ -9,6 +9,8 @@ __all__ = [
     "continuity",
     "divergence",
     "engine_limits",
+    "file_target",
+    "filled_state",
     "hidden_rows",
     "inspection",
     "leases",

@@ -12,6 +12,7 @@ from catalog.model import FileState, StateCount
 from catalog.ranges.holes import AlteredRange, GoneRows, Hole
 from catalog.recognition import Doubt, Recognition
 from catalog.registry.chores import ChoreState
+from catalog.registry.intake_logs import IntakeLogRow
 from schema_mapping.errors import ContextError
 
 
@@ -45,7 +46,7 @@ class TopicStatus:
     `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines; nothing
     before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`. `consent` blocks
     `expire = "auto"`, `waiting_change` needs approval. `holds` counts legal holds in force; `doubts` are parts whose
-    schema hardly fits.
+    schema hardly fits. `log` is the write-ahead log of a topic whose rows come from Flight clients.
     """
 
     topic: str
@@ -69,6 +70,7 @@ class TopicStatus:
     consent: ConsentMissing | None = None
     waiting_change: SchemaChangeWaits | None = None
     chores: tuple[ChoreState, ...] = ()
+    log: IntakeLogRow | None = None
 
     @property
     def is_seen(self) -> bool:

@@ -28,6 +28,7 @@ from catalog.registry import (
     held_ranges,
     history,
     holds,
+    intake_logs,
     known_files,
     last_known,
     ledger,
@@ -288,6 +289,13 @@ class ServedUsers(Part):
     remove = in_transaction(served_users.remove)
 
 
+class IntakeLogs(Part):
+    take = in_transaction(intake_logs.take)
+    drain = in_transaction(intake_logs.drain)
+    report = in_transaction(intake_logs.report)
+    of_topics = in_statements(intake_logs.of_topics)
+
+
 class LastKnown(Part):
     remember_table = in_statements(last_known.remember_table)
     recall_table = in_statements(last_known.recall_table)
@@ -354,6 +362,7 @@ class Registry(_Opened):
         self.serve_nodes = ServeNodes(self._postgres)
         self.audit = AuditChains(self._postgres)
         self.chores = Chores(self._postgres)
+        self.intake = IntakeLogs(self._postgres)
 
     @contextmanager
     def leases(self) -> Iterator[Leases]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields
 
 from archiver.config.model import TopicConfig
 from archiver.ingest.kafka_log.source import KafkaSource
 from archiver.ingest.task.values import TopicTarget
-from archiver.storage.segment import SegmentFormat, SegmentLayout
-from archiver.topics.opening import OpenedTopic, store_of
+from archiver.storage.segment import SegmentFormat
+from archiver.topics.file_target import file_target
+from archiver.topics.opening import OpenedTopic
 
 
 def target_of(
@@ -21,26 +22,9 @@ def target_of(
     pending_bytes: int,
 ) -> TopicTarget:
     """`pending_bytes` is `partition_memory`."""
-    table, row, topic = opened.table, opened.row, opened.topic
+    topic = opened.topic
+    target = file_target(opened, config, format_=format_, pending_bytes=pending_bytes)
     return TopicTarget(
-        topic=topic.topic,
-        topic_id=str(topic.topic_id) if topic.topic_id else "",
-        cluster_id=topic.cluster_id,
-        row=row,
-        layout=replace(
-            SegmentLayout.of_mapping(row, table.properties, opened.bloom_filters),
-            plain_encodings=config.encodings == "plain",
-        ),
-        on_parse_error=config.on_parse_error,
-        on_unrecognized=config.on_unrecognized,
-        data_location=table.data_location,
-        partitioning=table.partitioning,
-        target_file_size=config.target_file_size,
-        objects=store_of(table),
-        format=format_,
+        **{field.name: getattr(target, field.name) for field in fields(target)},
         source=KafkaSource(options=kafka, topic=topic.topic, topic_id=topic.topic_id),
-        key_envelope=opened.key_envelope,
-        value_envelope=opened.value_envelope,
-        waiting=opened.waiting_mapping,
-        pending_bytes=pending_bytes,
     )

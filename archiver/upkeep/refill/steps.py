@@ -20,6 +20,7 @@ from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
+from archiver.topics.filled_state import FLIGHT_CLUSTER
 from archiver.topics.seen_partition import furthest
 from archiver.upkeep.refill.from_kafka import FromKafka, RangeRefetcher
 from archiver.upkeep.refill.mending import Mender, Mending
@@ -157,7 +158,9 @@ class RefillWork:
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
-        """Kafka's records of the ranges. None if the topic is gone or was recreated."""
+        """Kafka's records of the ranges. None if the topic is gone, was recreated, or was never in Kafka."""
+        if self.topic.cluster_id == FLIGHT_CLUSTER:
+            return None
         reader = RangeRefetcher(
             config=self.config,
             topic=self.topic,

@@ -24,6 +24,7 @@ from archiver.errors import SourceError, StorageError
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
+from archiver.topics.filled_state import FLIGHT_CLUSTER
 from archiver.upkeep.verify import against_kafka as kafka
 from archiver.upkeep.verify.choice import MatchingRanges, VerifyChoice
 from archiver.upkeep.verify.evidence import ClaimedRange, Evidence, evidence_of
@@ -44,6 +45,7 @@ from catalog.iceberg.lineage import check_lineage
 from catalog.model import DataFileInfo, file_name
 from schema_mapping.errors import ContextError
 
+_NOT_IN_KAFKA: Final = "nothing was compared with Kafka: the rows come from Flight clients"
 ROUNDS: Final = 5
 """How often everything is read again because files were rewritten and removed meanwhile."""
 
@@ -65,7 +67,7 @@ class TopicVerification:
         """Verify. Raises CatalogError and StorageError if the topic can't be verified at all."""
         started = time.monotonic()
         sources = self.finder.find()
-        log = self._log(sources.table) if self.compares else None
+        log = self._log(sources.table) if self.compares and not _is_filled(sources) else None
         state = self._state(sources.table)
         with closing(state) if state else closing(_Nothing()):
             reading: FileReading | None = None
@@ -126,7 +128,7 @@ class TopicVerification:
         self, log: kafka.LogState | Fault | None, plan: _Plan, reading: FileReading, found: Judgement
     ) -> tuple[int | None, list[Fault], list[str]]:
         if log is None:
-            return None, [], []
+            return None, [], [_NOT_IN_KAFKA] if self.compares else []
         if isinstance(log, Fault):
             return 0, [log], []
         cuts = plan.proven_cuts(reading, found)
@@ -400,3 +402,7 @@ def _timed(report: VerifiedTopic, seconds: float) -> VerifiedTopic:
 
 class _Nothing:
     def close(self) -> None: ...
+
+
+def _is_filled(sources: VerifySources) -> bool:
+    return sources.table.topic.cluster_id == FLIGHT_CLUSTER

@@ -46,9 +46,11 @@ def test_names_are_exact_or_begin_so(principal: str, name: str, is_allowed: bool
     [
         ("allow", "describe", {Operation.DESCRIBE}),
         ("allow", "read", {Operation.DESCRIBE, Operation.READ}),
+        ("allow", "write", {Operation.DESCRIBE, Operation.WRITE}),
         ("allow", "all", set(Operation)),
         ("deny", "describe", set()),
-        ("deny", "read", {Operation.DESCRIBE}),
+        ("deny", "read", {Operation.DESCRIBE, Operation.WRITE}),
+        ("deny", "write", set(Operation) - {Operation.WRITE}),
         ("deny", "all", set()),
     ],
 )

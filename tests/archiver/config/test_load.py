@@ -271,3 +271,54 @@ def test_store_settings_without_effect_are_refused(tmp_path: Path, text: str, me
     file.write_text(minimal + text)
     with pytest.raises(ConfigError, match=message):
         load_config(file, {})
+
+
+FLIGHT = '[topics.sensors]\nsource = "flight"\npartitions = 4\n'
+WITHOUT_KAFKA = MINIMAL.partition("[catalog]")[1] + MINIMAL.partition("[catalog]")[2]
+
+
+def test_flight_topics_need_no_kafka(tmp_path: Path) -> None:
+    file = tmp_path / "archiver.toml"
+    file.write_text(WITHOUT_KAFKA + FLIGHT)
+    config = load_config(file, {})
+    assert not config.has_kafka
+    assert [topic.name for topic in config.select(())] == ["sensors"]
+    with pytest.raises(ConfigError, match="There is no topic of Kafka to archive: all sections have source"):
+        config.select_kafka(())
+    file.write_text(WITHOUT_KAFKA + FLIGHT + "[topics.orders]\n")
+    with pytest.raises(ConfigError, match=r"kafka: this section is required: add \[kafka\]"):
+        load_config(file, {})
+
+
+def test_kafka_topics_are_selected_without_flight_topics(tmp_path: Path) -> None:
+    config = load(tmp_path, FLIGHT + '[topics.orders]\n[topics."s*"]\n')
+    existing = ("sensors", "sales", "other")
+    assert config.kafka_sections == ("orders", "s*")
+    assert [topic.name for topic in config.select_kafka(existing)] == ["orders", "sales"]
+    assert [topic.name for topic in config.select(existing)] == ["orders", "sales", "sensors"]
+    with pytest.raises(ConfigError, match="rows come from Flight clients: `archiver serve flight` writes them"):
+        config.select_kafka((), ["sensors"])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('source = "kafka"', '`partitions` goes with source = "flight"'),
+        ('source = "flight"\non_parse_error = "halt"', 'on_parse_error = "halt" goes with source = "kafka"'),
+        ('source = "flight"\ncompact = "auto"', 'compact = "auto" goes with source = "kafka"'),
+        ('source = "flight"\nstart_from = "latest"', 'topics with source = "flight" begin at offset 0'),
+    ],
+)
+def test_settings_of_another_source_are_refused(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, f"[topics.sensors]\npartitions = 4\n{line}\n")
+    assert message in str(caught.value)
+
+
+def test_a_flight_topic_needs_partitions_and_a_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='source = "flight" needs `partitions`, from 1 to 1,024'):
+        load(tmp_path, '[topics.sensors]\nsource = "flight"\n')
+    with pytest.raises(ConfigError, match="A pattern can't have source"):
+        load(tmp_path, '[topics."s*"]\nsource = "flight"\npartitions = 1\n')
+    with pytest.raises(ConfigError, match="no name of a Kafka topic"):
+        load(tmp_path, '[topics."a b"]\nsource = "flight"\npartitions = 1\n')

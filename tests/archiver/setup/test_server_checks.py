@@ -47,7 +47,9 @@ def cluster() -> Iterator[FakeCluster]:
 
 def findings(cluster: FakeCluster) -> list[Finding]:
     topics = (SimpleNamespace(name="t"),)
-    config: Any = SimpleNamespace(kafka=cluster.options, sections=("t",), select=lambda *_, **__: topics)
+    config: Any = SimpleNamespace(
+        kafka=cluster.options, has_kafka=True, sections=("t",), select_kafka=lambda *_, **__: topics
+    )
     return list(look_at_kafka(config))
 
 

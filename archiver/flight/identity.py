@@ -1,0 +1,100 @@
+"""Who a call comes from: a client certificate, a bearer token, or the user and password of a Basic header."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from archiver.access.rules import Access
+from archiver.errors import AuthenticationFailed
+from archiver.serve.security import Attempts, Security, Session, Shaken
+
+_MOST_TOKENS: Final = 10_000
+_REFUSED: Final = "the credentials are missing, unknown, wrong or too old"
+
+
+class CallIdentity:
+    """`access` of one call, and whether its authentication has expired since."""
+
+    def __init__(self, access: Access, has_expired: Callable[[], bool]) -> None:
+        self.access = access
+        self.has_expired = has_expired
+
+
+class Identities:
+    """Use it from one event loop, after `Security.begin`."""
+
+    def __init__(self, security: Security, *, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`seconds` is the lifetime of a handshake's token."""
+        self._security = security
+        self._attempts = Attempts()
+        self._seconds = seconds
+        self._clock = clock
+        self._tokens: dict[str, tuple[float, Access]] = {}
+
+    async def identify(self, headers: Mapping[str, str], certificates: Sequence[bytes], address: str) -> CallIdentity:
+        """Raises AuthenticationFailed, with one message for every reason."""
+        session = self._security.session(_der(certificates))
+        if session.access is not None:
+            return CallIdentity(session.access, lambda: False)
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        match kind.lower():
+            case "bearer":
+                identity = self._by_token(value.strip())
+                if identity is not None:
+                    return identity
+                message = b"n,,\x01auth=Bearer " + value.strip().encode() + b"\x01\x01"
+                return await self._authenticated(session, ("OAUTHBEARER", message), address)
+            case "basic":
+                return await self._authenticated(session, ("PLAIN", _plain_message(value)), address)
+            case _:
+                raise AuthenticationFailed(_REFUSED)
+
+    def token(self, access: Access) -> str:
+        """Make a token for later calls of this client."""
+        now = self._clock()
+        self._tokens = {name: kept for name, kept in self._tokens.items() if kept[0] > now}
+        while len(self._tokens) >= _MOST_TOKENS:
+            del self._tokens[next(iter(self._tokens))]
+        token = secrets.token_urlsafe(32)
+        self._tokens[token] = (now + self._seconds, access)
+        return token
+
+    def _by_token(self, token: str) -> CallIdentity | None:
+        kept = self._tokens.get(token)
+        if kept is None or kept[0] <= self._clock():
+            return None
+        ends, access = kept
+        return CallIdentity(access, lambda: self._clock() >= ends)
+
+    async def _authenticated(self, session: Session, proof: tuple[str, bytes], address: str) -> CallIdentity:
+        mechanism, message = proof
+        if session.handshake(mechanism, is_raw=False) is not Shaken.BEGUN:
+            raise AuthenticationFailed(_REFUSED)
+        try:
+            async with self._attempts.one(address, session.user_in(message)):
+                granted = await session.authenticate(message)
+        except AuthenticationFailed as error:
+            raise AuthenticationFailed(_REFUSED) from error
+        if not granted.is_done or session.access is None:
+            raise AuthenticationFailed(_REFUSED)
+        return CallIdentity(session.access, lambda: session.has_expired)
+
+
+def _der(certificates: Sequence[bytes]) -> bytes | None:
+    return ssl.PEM_cert_to_DER_cert(certificates[0].decode()) if certificates else None
+
+
+def _plain_message(value: str) -> bytes:
+    try:
+        user, separator, password = base64.b64decode(value, validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        raise AuthenticationFailed(_REFUSED) from None
+    if not separator or b"\0" in user + password:
+        raise AuthenticationFailed(_REFUSED)
+    return b"\0" + user + b"\0" + password

@@ -1,0 +1,132 @@
+"""Arrow IPC messages from strangers: checked before and after Arrow reads them.
+
+Before: kind, and what compressed buffers say that they unpack to (format/Message.fbs). After: `validate(full=True)`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Final
+
+import pyarrow as pa
+
+from archiver.errors import BadBatch
+
+MOST_HEADER_BYTES: Final = 64 << 10
+"""The most bytes of a message's header. Of four columns it has a few hundred."""
+_CONTINUATION: Final = b"\xff\xff\xff\xff"
+_ALIGNED: Final = 8
+_SCHEMA, _BATCH = 1, 3
+_KINDS: Final = {1: "a schema", 2: "a dictionary", 3: "a record batch", 4: "a tensor", 5: "a sparse tensor"}
+_U32: Final = Struct("<I")
+_I32: Final = Struct("<i")
+_U16: Final = Struct("<H")
+_I64: Final = Struct("<q")
+_BUFFER: Final = Struct("<qq")
+_HEADER_TYPE, _HEADER = 1, 2
+_BUFFERS, _COMPRESSION = 2, 3
+
+
+def read_schema(header: memoryview) -> pa.Schema:
+    """Raises BadBatch if the header has no schema, or it is too large."""
+    _check_kind(header, _SCHEMA)
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(_encapsulated(header, b"")))
+    except (pa.ArrowException, OSError, ValueError) as failure:
+        raise BadBatch(f"the schema can't be read: {failure}") from None
+
+
+def read_batch(header: memoryview, body: memoryview, schema: pa.Schema, *, most_bytes: int) -> pa.RecordBatch:
+    """Read and validate a record batch. Raises BadBatch if it is invalid, or unpacks to more than `most_bytes`."""
+    _check_kind(header, _BATCH)
+    unpacked = _unpacked_bytes(header, body)
+    if unpacked > most_bytes:
+        raise BadBatch(
+            f"the batch unpacks to {unpacked:,} bytes, more than `flight.max_message_size` ({most_bytes:,}): send"
+            " smaller batches"
+        )
+    try:
+        message = pa.ipc.read_message(pa.py_buffer(_encapsulated(header, body)))
+        batch = pa.ipc.read_record_batch(message, schema)
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as failure:
+        raise BadBatch(f"the batch is not valid Arrow data: {failure}") from None
+    return batch
+
+
+def _encapsulated(header: memoryview, body: memoryview | bytes) -> bytes:
+    padding = b"\0" * (-(8 + len(header)) % _ALIGNED)
+    return b"".join((_CONTINUATION, _U32.pack(len(header) + len(padding)), header, padding, body))
+
+
+def _check_kind(header: memoryview, expected: int) -> None:
+    if len(header) > MOST_HEADER_BYTES:
+        raise BadBatch(f"the header of a message has {len(header):,} bytes, and may have {MOST_HEADER_BYTES:,}")
+    kind = _kind(header)
+    if kind == expected:
+        return
+    hint = ": send plain columns instead of dictionaries" if kind == 2 else ""  # noqa: PLR2004 - a dictionary
+    raise BadBatch(f"{_KINDS[expected]} must come here, and {_KINDS.get(kind, 'something else')} came{hint}")
+
+
+def _kind(header: memoryview) -> int:
+    try:
+        message = _Table(header, _U32.unpack_from(header, 0)[0])
+        position = message.field(_HEADER_TYPE)
+        return 0 if position is None else header[position]
+    except (error, IndexError):
+        raise BadBatch("the header of a message can't be read") from None
+
+
+def _unpacked_bytes(header: memoryview, body: memoryview) -> int:
+    """The bytes of all buffers. A compressed one begins with its size, -1 if it is not compressed after all."""
+    try:
+        message = _Table(header, _U32.unpack_from(header, 0)[0])
+        batch = message.table(_HEADER)
+        if batch is None:
+            raise BadBatch("the message has no record batch")
+        if batch.field(_COMPRESSION) is None:
+            return len(body)
+        total = 0
+        for offset, length in batch.structs(_BUFFERS, _BUFFER):
+            if offset < 0 or length < 0 or offset + length > len(body):
+                raise BadBatch("a buffer lies outside of the message")
+            if length >= _I64.size:
+                size = _I64.unpack_from(body, offset)[0]
+                total += length if size == -1 else max(size, 0)
+    except (error, IndexError):
+        raise BadBatch("the header of a record batch can't be read") from None
+    return total
+
+
+class _Table:
+    """A table of a flatbuffer. Raises struct.error and IndexError outside of its bytes."""
+
+    def __init__(self, data: memoryview, position: int) -> None:
+        self._data = data
+        self._position = position
+        self._fields = position - _I32.unpack_from(data, position)[0]
+        if self._fields < 0:
+            raise IndexError
+        self._size = _U16.unpack_from(data, self._fields)[0]
+
+    def field(self, number: int) -> int | None:
+        slot = 4 + 2 * number
+        if slot >= self._size:
+            return None
+        offset = _U16.unpack_from(self._data, self._fields + slot)[0]
+        return self._position + offset if offset else None
+
+    def table(self, number: int) -> _Table | None:
+        position = self.field(number)
+        return None if position is None else _Table(self._data, position + _U32.unpack_from(self._data, position)[0])
+
+    def structs(self, number: int, kind: Struct) -> list[tuple[int, ...]]:
+        position = self.field(number)
+        if position is None:
+            return []
+        start = position + _U32.unpack_from(self._data, position)[0]
+        (count,) = _U32.unpack_from(self._data, start)
+        if start + 4 + count * kind.size > len(self._data):
+            raise IndexError
+        return [kind.unpack_from(self._data, start + 4 + index * kind.size) for index in range(count)]

@@ -1,0 +1,39 @@
+"""A bound for the bytes of messages that are not acknowledged yet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from archiver.errors import IntakeFull
+
+_PATIENCE_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 1.0
+
+
+class MessageMemory:
+    """For one event loop. A single message may always be taken."""
+
+    def __init__(self, most: int, *, patience: float = _PATIENCE_SECONDS) -> None:
+        self._most = most
+        self._patience = patience
+        self._freed = asyncio.Condition()
+        self.used = 0
+
+    async def take(self, size: int) -> None:
+        """Wait until there is room. The client's stream stands still until then. Raises IntakeFull."""
+        async with self._freed:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await self._freed.wait_for(lambda: self.used == 0 or self.used + size <= self._most)
+            except TimeoutError:
+                raise IntakeFull(
+                    "the server has as many unacknowledged rows as `flight.memory` allows",
+                    retry_seconds=_RETRY_SECONDS,
+                ) from None
+            self.used += size
+
+    async def give_back(self, size: int) -> None:
+        async with self._freed:
+            self.used -= size
+            self._freed.notify_all()

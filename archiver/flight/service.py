@@ -1,0 +1,224 @@
+"""The calls of the Flight service that the archiver answers: DoPut, DoAction, ListActions and Handshake."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeAlias
+
+import grpc
+import pyarrow as pa
+
+from archiver.errors import AccessDenied, AuthenticationFailed, BadBatch, UnknownTopic
+from archiver.flight.batch_metadata import BatchMetadata, client_name
+from archiver.flight.identity import CallIdentity, Identities
+from archiver.flight.ipc import read_batch, read_schema
+from archiver.flight.memory import MessageMemory
+from archiver.flight.messages import (
+    FlightData,
+    action_result,
+    action_type,
+    handshake_response,
+    parse_action,
+    parse_flight_data,
+    parse_path,
+    put_result,
+)
+from archiver.flight.record_rows import check_schema, intake_batch
+from archiver.flight.statuses import status_of, trailers_of
+from archiver.intake.batches import Acknowledgement, IntakeBatch
+from archiver.intake.filled_topic import FilledTopic
+from schema_mapping.errors import ContextError
+
+Context: TypeAlias = Any
+"""A `grpc.aio.ServicerContext`, which is not typed."""
+SERVICE: Final = "arrow.flight.protocol.FlightService"
+DURABLE: Final = "disk"
+ACTIONS: Final = {
+    "position": "the incarnation and the next batch id of a client: {topic, client}",
+    "fence": "raise the incarnation of a client, so that older ones are refused: {topic, client}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlightLimits:
+    """`window` batches of a stream may be unacknowledged."""
+
+    message_bytes: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    size: int
+    answer: asyncio.Future[Acknowledgement]
+
+
+class FlightService:
+    """For one event loop. `workers` validate batches."""
+
+    def __init__(
+        self,
+        topics: Mapping[str, FilledTopic],
+        identities: Identities,
+        *,
+        limits: FlightLimits,
+        memory: MessageMemory,
+        workers: Executor,
+    ) -> None:
+        self._topics = topics
+        self._identities = identities
+        self._limits = limits
+        self._memory = memory
+        self._workers = workers
+
+    def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "DoPut": grpc.stream_stream_rpc_method_handler(self.do_put),
+                "DoAction": grpc.unary_stream_rpc_method_handler(self.do_action),
+                "ListActions": grpc.unary_stream_rpc_method_handler(self.list_actions),
+                "Handshake": grpc.stream_stream_rpc_method_handler(self.handshake),
+            },
+        )
+
+    async def do_put(self, messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
+        """Answer each batch once it is durable, in the order of the batches. The first error ends the stream."""
+        sent: asyncio.Queue[_Sent | None] = asyncio.Queue(self._limits.window)
+        reader = asyncio.create_task(self._read(messages, context, sent))
+        try:
+            while (batch := await sent.get()) is not None:
+                try:
+                    answer = await batch.answer
+                finally:
+                    await self._memory.give_back(batch.size)
+                yield put_result(json.dumps(answer.to_json() | {"durable": DURABLE}).encode())
+            await reader
+        except ContextError as error:
+            await _abort(context, error)
+        finally:
+            reader.cancel()
+            await self._give_up(sent)  # first: the reader may wait for room in the queue
+            await asyncio.gather(reader, return_exceptions=True)
+            await self._give_up(sent)
+
+    async def do_action(self, request: bytes, context: Context) -> AsyncIterator[bytes]:
+        try:
+            identity = await self._identify(context)
+            action = parse_action(request)
+            if action.kind not in ACTIONS:
+                raise BadBatch(f"there is no such action; there are {', '.join(ACTIONS)}")
+            values = _object(action.body)
+            topic, client = self._topic(values.get("topic"), identity), client_name(values.get("client"))
+            answer = topic.fence(client) if action.kind == "fence" else topic.position(client)
+            position = await asyncio.wrap_future(answer)
+            yield action_result(json.dumps(position._asdict()).encode())
+        except ContextError as error:
+            await _abort(context, error)
+
+    async def list_actions(self, _request: bytes, context: Context) -> AsyncIterator[bytes]:
+        try:
+            await self._identify(context)
+        except ContextError as error:
+            await _abort(context, error)
+        for kind, description in ACTIONS.items():
+            yield action_type(kind, description)
+
+    async def handshake(self, _messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
+        """Answer a Basic header with a token for later calls."""
+        try:
+            identity = await self._identify(context)
+        except ContextError as error:
+            await _abort(context, error)
+        token = self._identities.token(identity.access)
+        await context.send_initial_metadata((("authorization", f"Bearer {token}"),))
+        yield handshake_response(token.encode())
+
+    async def _read(self, messages: AsyncIterator[bytes], context: Context, sent: asyncio.Queue[_Sent | None]) -> None:
+        try:
+            identity = await self._identify(context)
+            topic: FilledTopic | None = None
+            schema: pa.Schema | None = None
+            async for message in messages:
+                data = parse_flight_data(message)
+                if topic is None or schema is None:
+                    topic, schema = self._begin(data, identity)
+                    continue
+                if identity.has_expired():
+                    raise AuthenticationFailed("the credentials have expired since the call began")
+                await sent.put(await self._send(data, topic, schema, len(message)))
+        finally:
+            await sent.put(None)
+
+    def _begin(self, data: FlightData, identity: CallIdentity) -> tuple[FilledTopic, pa.Schema]:
+        path = parse_path(data.descriptor)
+        topic = self._topic(path[0] if len(path) == 1 else None, identity)
+        schema = read_schema(data.header)
+        check_schema(schema)
+        return topic, schema
+
+    async def _send(self, data: FlightData, topic: FilledTopic, schema: pa.Schema, size: int) -> _Sent:
+        await self._memory.take(size)
+        try:
+            batch = await asyncio.get_running_loop().run_in_executor(
+                self._workers, self._prepare, data, topic.partitions, schema
+            )
+            return _Sent(size, asyncio.wrap_future(topic.append(batch)))
+        except BaseException:
+            await self._memory.give_back(size)
+            raise
+
+    def _prepare(self, data: FlightData, partitions: int, schema: pa.Schema) -> IntakeBatch:
+        metadata = BatchMetadata.parse(data.metadata, partitions=partitions)
+        try:
+            batch = read_batch(data.header, data.body, schema, most_bytes=self._limits.message_bytes)
+            return intake_batch(batch, metadata, partitions=partitions)
+        except BadBatch as error:
+            raise error.placed(client=metadata.client, batch_id=metadata.batch_id) from None
+
+    async def _give_up(self, sent: asyncio.Queue[_Sent | None]) -> None:
+        """Free what a broken stream has not been answered."""
+        while not sent.empty():
+            batch = sent.get_nowait()
+            if batch is not None:
+                await asyncio.gather(batch.answer, return_exceptions=True)
+                await self._memory.give_back(batch.size)
+
+    def _topic(self, name: object, identity: CallIdentity) -> FilledTopic:
+        if not isinstance(name, str):
+            raise BadBatch("the descriptor must be a path of one part: the topic")
+        if not identity.access.writes(name):
+            raise AccessDenied(f"{identity.access.principal} may not write to the topic", topic=name)
+        topic = self._topics.get(name)
+        if topic is None:
+            raise UnknownTopic('no section of the configuration has source = "flight" for the topic', topic=name)
+        return topic
+
+    async def _identify(self, context: Context) -> CallIdentity:
+        headers = {str(key): value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+        certificates = context.auth_context().get("x509_pem_cert", ())
+        return await self._identities.identify(headers, certificates, _host(context.peer()))
+
+
+async def _abort(context: Context, error: ContextError) -> NoReturn:
+    await context.abort(status_of(error), str(error), trailers_of(error))
+    raise AssertionError("abort raises")
+
+
+def _host(peer: str) -> str:
+    """The address of `ipv4:1.2.3.4:5678`, without its port."""
+    return peer.partition(":")[2].rpartition(":")[0]
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadBatch("the action's body is not JSON") from None
+    if not isinstance(value, dict):
+        raise BadBatch("the action's body must be a JSON object")
+    return value

@@ -1,0 +1,126 @@
+"""A client's batch on its way into the log, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.files.records import CONTENT_COLUMNS, LOG_COLUMNS, Batches, Records
+
+ROW_COLUMNS: Final = pa.schema([field for field in CONTENT_COLUMNS if field.name != "offset"])
+"""The columns of a batch in the log. Its rows are sorted by partition."""
+_SEQUENCES: Final = 1 << 31
+_EPOCHS: Final = 1 << 15
+
+
+class BatchPart(NamedTuple):
+    partition: int
+    base_offset: int
+    rows: int
+
+    @property
+    def end_offset(self) -> int:
+        return self.base_offset + self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    batch_id: int
+    parts: tuple[BatchPart, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"batch_id": self.batch_id, "parts": [part._asdict() for part in self.parts]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeBatch:
+    """`rows` are the numbers of rows by partition, in the order of the `body`, a record batch in Arrow's IPC format.
+
+    `digest` identifies the contents: a repeated batch has the same one.
+    """
+
+    client: str
+    incarnation: int
+    batch_id: int
+    rows: tuple[tuple[int, int], ...]
+    digest: str
+    body: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedBatch:
+    """A batch in the log. `number` is the client's, unique in the topic; `time_ms` when it was taken in."""
+
+    client: str
+    number: int
+    incarnation: int
+    batch_id: int
+    digest: str
+    time_ms: int
+    parts: tuple[BatchPart, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "client": self.client,
+            "number": self.number,
+            "incarnation": self.incarnation,
+            "batch_id": self.batch_id,
+            "digest": self.digest,
+            "time_ms": self.time_ms,
+            "parts": self.parts,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> LoggedBatch:
+        names = ("client", "number", "incarnation", "batch_id", "digest", "time_ms")
+        return cls(**{name: value[name] for name in names}, parts=tuple(BatchPart(*part) for part in value["parts"]))
+
+    def records(self, body: memoryview) -> dict[int, Records]:
+        """The records by partition. `body` is as in `IntakeBatch`."""
+        rows = pa.ipc.read_record_batch(pa.py_buffer(body), ROW_COLUMNS)
+        parts: dict[int, Records] = {}
+        start = 0
+        for part in self.parts:
+            parts[part.partition] = self._part(rows.slice(start, part.rows), part)
+            start += part.rows
+        return parts
+
+    def _part(self, rows: pa.RecordBatch, part: BatchPart) -> Records:
+        offsets = pa.array(np.arange(part.base_offset, part.end_offset, dtype=np.int64))
+        columns = {"offset": offsets, **{name: rows.column(name) for name in ROW_COLUMNS.names}}
+        return Records(
+            start_offset=part.base_offset,
+            end_offset=part.end_offset,
+            content=pa.RecordBatch.from_arrays(
+                [columns[name] for name in CONTENT_COLUMNS.names], schema=CONTENT_COLUMNS
+            ),
+            batches=Batches(
+                first_offset=np.array([part.base_offset]),
+                last_offset=np.array([part.end_offset - 1]),
+                rows=np.array([part.rows]),
+                times=np.array([self.time_ms]),
+            ),
+            log=self._log_columns(part.rows),
+        )
+
+    def _log_columns(self, rows: int) -> pa.RecordBatch:
+        """The columns of an idempotent producer's batch: its id, epoch and sequence are the client's."""
+        constants = {
+            "timestamp_type": 0,
+            "leader_epoch": -1,
+            "producer_id": self.number,
+            "producer_epoch": self.incarnation % _EPOCHS,
+            "base_sequence": self.batch_id % _SEQUENCES,
+            "attributes": 0,
+        }
+        columns = [
+            pa.nulls(rows, field.type)
+            if field.name not in constants
+            else pa.array(np.full(rows, constants[field.name], field.type.to_pandas_dtype()))
+            for field in LOG_COLUMNS
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=LOG_COLUMNS)

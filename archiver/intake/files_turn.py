@@ -1,0 +1,132 @@
+"""One turn of writing a topic's files: the rows of the log that the table lacks become files, and are committed.
+
+Each step can be repeated: a turn begins with what table and registry have, and rows stay in the log until the table has
+them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from archiver.errors import BadLog
+from archiver.fault_points import IntakePoint, pass_point
+from archiver.files.records import Batches, Records
+from archiver.intake.topic_log import TopicLog
+from catalog.model import TranslatedRange
+
+JOINED_BYTES: Final = 32 << 20
+"""Rows of this size are passed on together, over all partitions."""
+
+
+class IntakeArchive(Protocol):
+    """A topic's files and table. Every method may raise subclasses of ContextError."""
+
+    def begin(self) -> Mapping[int, int]:
+        """Settle what an earlier turn left; return the next offsets in the table or staged for it."""
+
+    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:
+        """Write and upload records by partition, in order of their offsets."""
+
+    def stage(self, ranges: Sequence[TranslatedRange]) -> None: ...
+
+    def commit(self) -> Mapping[int, int]:
+        """Commit everything staged; return the next offsets in the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTurn:
+    rows: int
+    files: int
+    file_bytes: int
+
+
+def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenTurn:
+    """Raise subclasses of ContextError: the next turn continues. BadLog if the log lacks rows."""
+    pass_point(IntakePoint.TURN_BEGUN)
+    next_offsets = log.next_offsets  # first: what is acknowledged from now on may wait for the next turn
+    ends = archive.begin()
+    check_continuity(next_offsets, ends, topic=topic)
+    ranges = archive.write(rows_to_write(log, ends, topic=topic))
+    pass_point(IntakePoint.FILES_UPLOADED)
+    if ranges:
+        archive.stage(ranges)
+        pass_point(IntakePoint.FILES_STAGED)
+    committed = archive.commit()
+    pass_point(IntakePoint.FILES_COMMITTED)
+    log.release(committed)
+    pass_point(IntakePoint.WAL_REMOVED)
+    files = [file for range_ in ranges for file in range_.files]
+    return WrittenTurn(
+        rows=sum(file.rows for file in files), files=len(files), file_bytes=sum(file.size_bytes for file in files)
+    )
+
+
+def check_continuity(next_offsets: Mapping[int, int], ends: Mapping[int, int], *, topic: str) -> None:
+    """Raise BadLog if the table has more rows than the log gave offsets to."""
+    for partition, end in ends.items():
+        if end > next_offsets.get(partition, 0):
+            raise BadLog(
+                "the table has rows that the write-ahead log doesn't know: its folder is an older copy, or another"
+                " log's. Start the server with the log that was written last",
+                topic=topic,
+                partition=partition,
+                log_until=next_offsets.get(partition, 0),
+                table_until=end,
+            )
+
+
+def rows_to_write(log: TopicLog, ends: Mapping[int, int], *, topic: str) -> Iterator[tuple[int, Records]]:
+    """Yield the rows after these offsets, several batches together. Raises BadLog for missing rows."""
+    reached = dict(ends)
+    waiting: dict[int, list[Records]] = defaultdict(list)
+    size = 0
+    for batch, body in log.batches(ends):
+        for partition, records in batch.records(body).items():
+            if records.end_offset <= reached.get(partition, 0):
+                continue
+            if records.start_offset != reached.get(partition, 0):
+                raise BadLog(
+                    "the write-ahead log lacks acknowledged rows: restore its segments",
+                    topic=topic,
+                    partition=partition,
+                    offset=reached.get(partition, 0),
+                    next_in_log=records.start_offset,
+                )
+            reached[partition] = records.end_offset
+            waiting[partition].append(records)
+        size += len(body)
+        if size >= JOINED_BYTES:
+            yield from _joined(waiting)
+            waiting.clear()
+            size = 0
+    yield from _joined(waiting)
+
+
+def _joined(waiting: Mapping[int, Sequence[Records]]) -> Iterator[tuple[int, Records]]:
+    for partition, records in waiting.items():
+        yield partition, join(records)
+
+
+def join(parts: Sequence[Records]) -> Records:
+    """Join adjacent records with log columns."""
+    if len(parts) == 1:
+        return parts[0]
+    batches = [part.batches for part in parts]
+    return Records(
+        start_offset=parts[0].start_offset,
+        end_offset=parts[-1].end_offset,
+        content=pa.concat_batches([part.content for part in parts]),
+        batches=Batches(
+            first_offset=np.concatenate([batch.first_offset for batch in batches]),
+            last_offset=np.concatenate([batch.last_offset for batch in batches]),
+            rows=np.concatenate([batch.rows for batch in batches]),
+            times=np.concatenate([batch.times for batch in batches]),
+        ),
+        log=pa.concat_batches([part.log for part in parts]),
+    )

@@ -1,0 +1,218 @@
+"""A topic that clients fill: its log, and the thread that writes its files."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.config import Config, TopicConfig
+from archiver.errors import IntakeEnded
+from archiver.intake.batches import Acknowledgement, IntakeBatch
+from archiver.intake.clients import ClientPosition
+from archiver.intake.disk import LocalDisk
+from archiver.intake.files_turn import WrittenTurn, check_continuity, write_turn
+from archiver.intake.log_thread import LogThread
+from archiver.intake.segments import LogId, LogSurvey
+from archiver.intake.state import IntakeState
+from archiver.intake.topic_log import LogLimits, LogUse, TopicLog
+from archiver.intake.topic_table import TopicTable
+from archiver.topics.opening import TopicServers
+from catalog.errors import RegistryError
+from catalog.model import new_id
+from schema_mapping.errors import ContextError
+
+_LOG = logging.getLogger(__name__)
+_LOOK_SECONDS: Final = 0.5
+_RETRY_SECONDS: Final = 5.0
+_REPORT_SECONDS: Final = 5.0
+_LOG_SHARE: Final = 4
+"""A turn begins at the latest if a fourth of the log's bytes wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilledStatus:
+    """`waiting_bytes` of the log are not in the table yet; `error` is the last turn's."""
+
+    topic: str
+    next_offsets: dict[int, int]
+    waiting_bytes: int
+    disk_bytes: int
+    turns: int
+    error: ContextError | None
+    ended: ContextError | None
+
+
+class FilledTopic:
+    """Open in the constructor, then `start`. Thread-safe.
+
+    Raises subclasses of ContextError: LogElsewhere if another log may have rows that the table lacks.
+    """
+
+    def __init__(self, config: Config, topic: TopicConfig, servers: TopicServers) -> None:
+        assert config.flight.wal is not None
+        self.config = topic
+        self._servers = servers
+        self._table = TopicTable(config, topic, servers)
+        self._folder = config.flight.wal / topic.name
+        self._limits = LogLimits(wal_bytes=config.flight.wal_size, segment_bytes=config.flight.segment_size)
+        self._most_clients = config.flight.max_clients
+        self._disk = LocalDisk(self._folder)
+        try:
+            self._row, ends = self._table.register()
+            self._epoch, self._log = self._begin()
+            check_continuity(self._log.next_offsets, ends, topic=topic.name)
+        except BaseException:
+            self._disk.close()
+            raise
+        self._appends = LogThread(self._log, name=topic.name)
+        self._stop = threading.Event()
+        self._reported: Mapping[int, int] | None = None
+        self._reports_at = 0.0
+        self._flushed = 0
+        self._turns = 0
+        self._error: ContextError | None = None
+        self._waits_since: float | None = None if self._log.use.appended == 0 else time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"files-{topic.name}", daemon=True)
+
+    @property
+    def partitions(self) -> int:
+        assert self.config.partitions is not None
+        return self.config.partitions
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
+        return self._appends.append(batch)
+
+    def fence(self, client: str) -> Future[ClientPosition]:
+        return self._appends.fence(client)
+
+    def position(self, client: str) -> Future[ClientPosition]:
+        return self._appends.position(client)
+
+    def status(self) -> FilledStatus:
+        use = self._log.use
+        return FilledStatus(
+            topic=self.config.name,
+            next_offsets=dict(self._log.next_offsets),
+            waiting_bytes=use.appended - self._flushed,
+            disk_bytes=use.disk,
+            turns=self._turns,
+            error=self._error,
+            ended=self._log.ended,
+        )
+
+    def flush(self) -> WrittenTurn:
+        """Write everything acknowledged to the table. Raises subclasses of ContextError."""
+        with self._table.leased(self._row):
+            self._check_epoch()
+            use = self._log.use
+            turn = write_turn(self._log, self._table, topic=self.config.name)
+        self._flushed = use.appended
+        self._waits_since = None
+        self._turns += 1
+        self._error = None
+        return turn
+
+    def close(self) -> None:
+        """Take in nothing more, and write everything to the table, if that works now. The rest waits in the log."""
+        self._appends.close()
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        try:
+            self.flush()
+            self._report()
+            if self._log.has_failed:  # its state counts batches that may not be durable
+                return
+            state = self._log.state_json()
+            self._servers.registry.intake.drain(self._row, wal_id=self._log_id.wal_id, epoch=self._epoch, state=state)
+        except ContextError as error:
+            _LOG.warning("rows of %s wait in the write-ahead log %s", self.config.name, self._folder, exc_info=error)
+        finally:
+            self._disk.close()
+
+    def _begin(self) -> tuple[int, TopicLog]:
+        registry, name = self._servers.registry, self.config.name
+        survey = LogSurvey.read(self._disk, topic=name, most_clients=self._most_clients)
+        last = registry.intake.of_topics([self._row]).get(self._row.id)
+        if last is not None and last.wal_id != survey.log_id.wal_id and last.drained:
+            survey = self._fresh_log()
+        folder = f"{platform.node()}:{self._folder}"
+        taken = registry.intake.take(
+            self._row, wal_id=survey.log_id.wal_id, folder=folder, least_epoch=survey.epoch + 1
+        )
+        log = TopicLog(
+            self._disk,
+            topic=name,
+            log_id=survey.log_id,
+            epoch=taken.epoch,
+            limits=self._limits,
+            clock=lambda: time.time_ns() // 1_000_000,
+        )
+        log.begin(survey, IntakeState.from_json(taken.state, most_clients=self._most_clients))
+        self._log_id = survey.log_id
+        return taken.epoch, log
+
+    def _fresh_log(self) -> LogSurvey:
+        """Begin another log in the folder: the table has all rows of the earlier log."""
+        LogId(wal_id=new_id()).write(self._disk)
+        return LogSurvey.read(self._disk, topic=self.config.name, most_clients=self._most_clients)
+
+    def _check_epoch(self) -> None:
+        row = self._servers.registry.intake.of_topics([self._row]).get(self._row.id)
+        if row is None or (row.wal_id, row.epoch) != (self._log_id.wal_id, self._epoch):
+            error = IntakeEnded(
+                "another process has taken over the topic's log: this one takes in nothing more",
+                topic=self.config.name,
+                log="unknown" if row is None else row.folder,
+            )
+            self._log.end(error)
+            raise error
+
+    def _report(self) -> None:
+        """Report the log's ends for `archiver status`. Raises RegistryError."""
+        ends = self._log.next_offsets
+        if ends != self._reported:
+            log_id = self._log_id.wal_id
+            self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
+            self._reported = ends
+        self._reports_at = time.monotonic() + _REPORT_SECONDS
+
+    def _run(self) -> None:
+        while not self._stop.wait(_LOOK_SECONDS):
+            if time.monotonic() >= self._reports_at:
+                self._reports_at = time.monotonic() + _REPORT_SECONDS
+                with suppress(RegistryError):  # the next turn raises it again
+                    self._report()
+            if not self._is_due(self._log.use):
+                continue
+            try:
+                turn = self.flush()
+                _LOG.info("%s: %d rows in %d files, %d bytes", self.config.name, turn.rows, turn.files, turn.file_bytes)
+            except ContextError as error:
+                if self._error is None or self._error.message != error.message:
+                    _LOG.warning("%s: rows wait in the log", self.config.name, exc_info=error)
+                self._error = error
+                self._stop.wait(_RETRY_SECONDS)
+            except Exception:  # noqa: BLE001 - it is logged with its traceback, and the rows stay in the log
+                _LOG.exception("%s: rows wait in the log", self.config.name)
+                self._stop.wait(_RETRY_SECONDS)
+
+    def _is_due(self, use: LogUse) -> bool:
+        waiting = use.appended - self._flushed
+        if waiting <= 0:
+            self._waits_since = None
+            return False
+        if self._waits_since is None:
+            self._waits_since = time.monotonic()
+        enough = min(self.config.min_file_size or 1, self.config.target_file_size, self._limits.wal_bytes // _LOG_SHARE)
+        return waiting >= enough or time.monotonic() - self._waits_since >= self.config.max_lag

@@ -1,0 +1,73 @@
+"""Frames of a log segment: a mark, size and checksum, then JSON and a body. All are multiples of 8 bytes.
+
+`mark(4) size(4) crc32c(4) | size of the JSON(4) JSON body`, numbers little-endian. The checksum is over all after it;
+the size, too, without padding. The JSON is padded with spaces, so that a body in Arrow's format is aligned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final
+
+from archiver.wire.checksum import checksum
+
+MARK: Final = b"\xa7WAL"
+_HEAD: Final = Struct("<4sII")
+_JSON_SIZE: Final = Struct("<I")
+_ALIGNED: Final = 8
+OVERHEAD: Final = 64
+"""The most bytes of a frame beside JSON and body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`end` is the position of the next frame."""
+
+    position: int
+    end: int
+    head: Mapping[str, Any]
+    body: memoryview
+
+
+def frame(head: Mapping[str, Any], body: bytes | memoryview = b"") -> bytes:
+    text = json.dumps(head, separators=(",", ":")).encode()
+    text += b" " * (-(_HEAD.size + _JSON_SIZE.size + len(text)) % _ALIGNED)
+    payload = b"".join((_JSON_SIZE.pack(len(text)), text, body))
+    padding = b"\0" * (-(_HEAD.size + len(payload)) % _ALIGNED)
+    return b"".join((_HEAD.pack(MARK, len(payload), checksum(payload)), payload, padding))
+
+
+def read_frame(data: bytes, position: int) -> Frame | None:
+    """Return the frame at a position. None if there is no whole one with the right checksum."""
+    if position + _HEAD.size + _JSON_SIZE.size > len(data):
+        return None
+    mark, size, crc = _HEAD.unpack_from(data, position)
+    start = position + _HEAD.size
+    if mark != MARK or size < _JSON_SIZE.size or start + size > len(data):
+        return None
+    payload = data[start : start + size]
+    if checksum(payload) != crc:
+        return None
+    (json_size,) = _JSON_SIZE.unpack_from(payload)
+    head = json.loads(payload[_JSON_SIZE.size : _JSON_SIZE.size + json_size])
+    body = memoryview(data)[start + _JSON_SIZE.size + json_size : start + size]
+    end = start + size
+    return Frame(position, end + (-end % _ALIGNED), head, body)
+
+
+def read_frames(data: bytes, position: int = 0) -> Iterator[Frame]:
+    """Yield whole frames up to the first position without one."""
+    while (entry := read_frame(data, position)) is not None:
+        yield entry
+        position = entry.end
+
+
+def frames_after(data: bytes, position: int) -> Iterator[Frame]:
+    """Yield the whole frames after a position without one."""
+    while (position := data.find(MARK, position + 1)) >= 0:
+        entry = read_frame(data, position)
+        if entry is not None:
+            yield entry

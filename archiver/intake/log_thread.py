@@ -1,0 +1,123 @@
+"""The thread that appends to a topic's log: batches that come during a sync are the next group."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+from archiver.errors import IntakeEnded, IntakeError
+from archiver.intake.batches import Acknowledgement, IntakeBatch
+from archiver.intake.clients import ClientPosition
+from archiver.intake.topic_log import TopicLog
+
+GROUP_BYTES: Final = 4 << 20
+
+
+@dataclass(slots=True)
+class _Append:
+    batch: IntakeBatch
+    done: Future[Acknowledgement] = field(default_factory=Future)
+
+
+@dataclass(slots=True)
+class _Fence:
+    """`is_look` for the position alone."""
+
+    client: str
+    is_look: bool
+    done: Future[ClientPosition] = field(default_factory=Future)
+
+
+class LogThread:
+    """Futures have the errors of `TopicLog.append`."""
+
+    def __init__(self, log: TopicLog, *, name: str) -> None:
+        self._log = log
+        self._requests: list[_Append | _Fence] = []
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name=f"log-{name}", daemon=True)
+        self._thread.start()
+
+    def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
+        request = _Append(batch)
+        self._put(request)
+        return request.done
+
+    def fence(self, client: str) -> Future[ClientPosition]:
+        request = _Fence(client, is_look=False)
+        self._put(request)
+        return request.done
+
+    def position(self, client: str) -> Future[ClientPosition]:
+        """The position after the batches that are durable: a batch that is being written may still fail."""
+        request = _Fence(client, is_look=True)
+        self._put(request)
+        return request.done
+
+    def close(self) -> None:
+        """Finish the waiting requests, then refuse new ones."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._thread.join()
+        self._log.close()
+
+    def _put(self, request: _Append | _Fence) -> None:
+        with self._changed:
+            if self._is_closed:
+                request.done.set_exception(IntakeEnded("the server stops taking in rows"))
+                return
+            self._requests.append(request)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while taken := self._next_group():
+            # A running request can't be cancelled any more. A cancelled one was not sent for all that its client knows.
+            group = [request for request in taken if request.done.set_running_or_notify_cancel()]
+            try:
+                match group:
+                    case []:
+                        pass
+                    case [_Fence(is_look=True) as look]:
+                        _settle(look, self._log.position(look.client))
+                    case [_Fence() as fence]:
+                        _settle(fence, self._log.fence(fence.client))
+                    case appends:
+                        batches = [request.batch for request in appends if isinstance(request, _Append)]
+                        for request, outcome in zip(appends, self._log.append(batches), strict=True):
+                            _settle(request, outcome)
+            except IntakeError as error:
+                for request in group:
+                    if not request.done.done():
+                        request.done.set_exception(error)
+
+    def _next_group(self) -> Sequence[_Append | _Fence]:
+        """The next batches, or one fence. Empty at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._requests or self._is_closed)
+            count = size = 0
+            for request in self._requests:
+                if isinstance(request, _Fence):
+                    count = count or 1
+                    break
+                if count and size + len(request.batch.body) > GROUP_BYTES:
+                    break
+                count, size = count + 1, size + len(request.batch.body)
+            group, self._requests = self._requests[:count], self._requests[count:]
+        return group
+
+
+def _settle(request: _Append | _Fence, outcome: Acknowledgement | ClientPosition | IntakeError) -> None:
+    match request, outcome:
+        case _, IntakeError():
+            request.done.set_exception(outcome)
+        case _Append(), Acknowledgement():
+            request.done.set_result(outcome)
+        case _Fence(), ClientPosition():
+            request.done.set_result(outcome)
+        case _:
+            raise AssertionError(outcome)

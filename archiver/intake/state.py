@@ -1,0 +1,64 @@
+"""What a topic's log knows: next offsets and clients. Each segment begins with this state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from archiver.intake.batches import BatchPart, IntakeBatch, LoggedBatch
+from archiver.intake.clients import Clients
+
+
+@dataclass(slots=True, kw_only=True)
+class IntakeState:
+    """`sequence` is the number of the next entry. `time_ms` never falls."""
+
+    clients: Clients
+    sequence: int = 0
+    time_ms: int = 0
+    next_offsets: dict[int, int] = field(default_factory=dict)
+
+    def place(self, batch: IntakeBatch, *, now_ms: int) -> LoggedBatch:
+        """Give the rows of a batch their offsets."""
+        return LoggedBatch(
+            client=batch.client,
+            number=self.clients.number(batch.client),
+            incarnation=batch.incarnation,
+            batch_id=batch.batch_id,
+            digest=batch.digest,
+            time_ms=max(now_ms, self.time_ms),
+            parts=tuple(
+                BatchPart(partition, self.next_offsets.get(partition, 0), rows)
+                for partition, rows in batch.rows
+                if rows
+            ),
+        )
+
+    def add(self, batch: LoggedBatch) -> None:
+        self.sequence += 1
+        self.time_ms = batch.time_ms
+        self.clients.accept(batch)
+        for part in batch.parts:
+            self.next_offsets[part.partition] = part.end_offset
+
+    def fence(self, client: str, incarnation: int) -> None:
+        self.sequence += 1
+        self.clients.fence(client, incarnation)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "sequence": self.sequence,
+            "time_ms": self.time_ms,
+            "next_offsets": {str(partition): offset for partition, offset in self.next_offsets.items()},
+            "clients": self.clients.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], *, most_clients: int) -> IntakeState:
+        return cls(
+            sequence=value.get("sequence", 0),
+            time_ms=value.get("time_ms", 0),
+            next_offsets={int(partition): offset for partition, offset in value.get("next_offsets", {}).items()},
+            clients=Clients.from_json(value.get("clients", {}), most=most_clients),
+        )

@@ -1,0 +1,344 @@
+"""The write-ahead log of a topic: offsets, batch ids and rows, durable before they are acknowledged.
+
+One thread appends; any thread reads and releases.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+from archiver.errors import BadBatch, BatchTooOld, ClientFenced, IntakeEnded, IntakeError, IntakeFull
+from archiver.fault_points import IntakePoint, pass_point
+from archiver.intake.batches import Acknowledgement, IntakeBatch, LoggedBatch
+from archiver.intake.clients import ClientPosition
+from archiver.intake.disk import Disk, LogFile, disk_error
+from archiver.intake.frames import OVERHEAD, frame
+from archiver.intake.segments import (
+    SEGMENT,
+    UNFINISHED,
+    LogId,
+    LogSurvey,
+    Segment,
+    entries,
+    head_of,
+    name_segment,
+    segment_name,
+    unnamed_segment,
+)
+from archiver.intake.state import IntakeState
+
+Outcome: TypeAlias = Acknowledgement | IntakeError
+RETRY_SECONDS: Final = 1.0
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_HEAD_BYTES: Final = 1024
+_PART_BYTES: Final = 64
+_TEXT_FACTOR: Final = 12
+"""The most bytes of a character in JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """`wal_bytes` bounds the segments on disk. A larger batch than `segment_bytes` has a larger segment."""
+
+    wal_bytes: int
+    segment_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogUse:
+    """`appended` counts all bytes since the start, `disk` are the bytes of the segments."""
+
+    appended: int
+    disk: int
+
+
+class TopicLog:
+    """Open with `begin`. After a failed write or sync, the log takes in nothing more."""
+
+    def __init__(
+        self, disk: Disk, *, topic: str, log_id: LogId, epoch: int, limits: LogLimits, clock: Callable[[], int]
+    ) -> None:
+        self._disk = disk
+        self._topic = topic
+        self._log_id = log_id
+        self._epoch = epoch
+        self._limits = limits
+        self._clock = clock
+        self._lock = Lock()
+        self._segments: list[Segment] = []
+        self._durable = 0
+        self._durable_offsets: Mapping[int, int] = {}
+        self._appended = 0
+        self._file: LogFile | None = None
+        self._ended: IntakeEnded | None = None
+        self._has_failed = False
+        self._state: IntakeState
+
+    def begin(self, survey: LogSurvey, state: IntakeState | None = None) -> None:
+        """Take over the surveyed log, or begin it with `state`.
+
+        The last segment is written again: its end may not be durable, although it can be read. Raises IntakeError.
+        """
+        try:
+            for name in self._disk.names():
+                if name.endswith(UNFINISHED) or (name.endswith(SEGMENT) and not survey.segments):
+                    self._disk.remove(name)
+            self._state = state if state is not None and not survey.segments else survey.state
+            if survey.segments:
+                self._copy_last(survey)
+            else:
+                self._start_segment(self._unnamed_segment(0))
+                LogId(wal_id=self._log_id.wal_id, has_begun=True).write(self._disk)
+        except OSError as error:
+            raise disk_error(error, topic=self._topic) from error
+        self._durable = self._state.sequence
+        self._durable_offsets = dict(self._state.next_offsets)
+        self._appended = sum(segment.size for segment in self._segments)
+
+    @property
+    def next_offsets(self) -> Mapping[int, int]:
+        """The offsets after the last durable rows."""
+        return self._durable_offsets
+
+    @property
+    def ended(self) -> IntakeEnded | None:
+        """Why the log takes in nothing more, if so."""
+        return self._ended
+
+    @property
+    def has_failed(self) -> bool:
+        return self._has_failed
+
+    @property
+    def use(self) -> LogUse:
+        with self._lock:
+            return LogUse(self._appended, sum(segment.room for segment in self._segments))
+
+    def position(self, client: str) -> ClientPosition:
+        """For the appending thread: between its calls, all batches that were taken in are durable."""
+        self._check()
+        return self._state.clients.position(client)
+
+    def append(self, batches: Sequence[IntakeBatch]) -> list[Outcome]:
+        """Take in batches, in order, as one group: all are durable when this returns.
+
+        An outcome that is an error concerns its batch alone. Raises IntakeEnded if the disk failed: any of the batches
+        may be durable.
+        """
+        self._check()
+        needed = sum(map(_most_bytes, batches))
+        try:
+            has_room = self._make_room(needed)
+            outcomes, frames = self._take_in(batches, has_room=has_room)
+            self._write(frames)
+        except BaseException as error:
+            raise self._fail(error) from error
+        return outcomes
+
+    def fence(self, client: str) -> ClientPosition | IntakeError:
+        """Raise a client's incarnation: older ones are refused from now on. Raises as `append`."""
+        self._check()
+        try:
+            self._state.clients.check_room(client)
+        except BadBatch as error:
+            return error
+        try:
+            if not self._make_room(_HEAD_BYTES + _TEXT_FACTOR * len(client)):
+                return self._full()
+            self._write([self._fence(client, self._state.clients.position(client).incarnation + 1)])
+        except BaseException as error:
+            raise self._fail(error) from error
+        return self._state.clients.position(client)
+
+    def batches(self, ends: Mapping[int, int]) -> Iterator[tuple[LoggedBatch, memoryview]]:
+        """Yield durable batches with rows at or after these offsets. Raises IntakeError."""
+        with self._lock:
+            durable = self._durable
+            segments = [(segment.name, segment.size) for segment in self._segments if not segment.is_covered(ends)]
+        for name, size in segments:
+            try:
+                data = self._disk.read(name, size)
+            except OSError as error:
+                raise disk_error(error, topic=self._topic, segment=name) from error
+            for entry in entries(data):
+                if entry.head["kind"] == "batch" and entry.head["sequence"] < durable:
+                    batch = LoggedBatch.from_json(entry.head)
+                    if any(part.end_offset > ends.get(part.partition, 0) for part in batch.parts):
+                        yield batch, entry.body
+
+    def release(self, ends: Mapping[int, int]) -> None:
+        """Remove closed segments whose rows are in the table up to these offsets. Raises IntakeError."""
+        while True:
+            with self._lock:
+                if len(self._segments) < 2 or not self._segments[0].is_covered(ends):  # noqa: PLR2004 - the last is open
+                    return
+                segment = self._segments[0]
+            try:
+                self._disk.remove(segment.name)
+                self._disk.sync_folder()  # one by one: no later segment may be gone while an earlier one is not
+            except OSError as error:
+                raise disk_error(error, topic=self._topic, segment=segment.name) from error
+            with self._lock:
+                self._segments.remove(segment)
+
+    def state_json(self) -> dict[str, Any]:
+        return self._state.to_json()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self.end(IntakeEnded("the server stops taking in rows", topic=self._topic))
+
+    def end(self, reason: IntakeEnded) -> None:
+        """Take in nothing more. Any thread may call it: the file stays open until `close`."""
+        self._ended = self._ended or reason
+
+    def _check(self) -> None:
+        if self._ended is not None:
+            raise self._ended
+
+    def _take_in(self, batches: Sequence[IntakeBatch], *, has_room: bool) -> tuple[list[Outcome], list[bytes]]:
+        outcomes: list[Outcome] = []
+        frames: list[bytes] = []
+        clients = self._state.clients
+        for batch in batches:
+            try:
+                answer = clients.judge(batch)
+            except IntakeError as error:
+                is_final = isinstance(error, (BadBatch, BatchTooOld, ClientFenced))
+                outcomes.append(error if has_room or is_final else self._full())
+                continue
+            if answer is None and not has_room:
+                outcomes.append(self._full())
+                continue
+            position = clients.position(batch.client)
+            if has_room and position.next_batch_id > 0 and batch.incarnation > position.incarnation:
+                frames.append(self._fence(batch.client, batch.incarnation))
+            if answer is None:
+                frames.append(self._batch(batch))
+                answer = clients.judge(batch)
+                assert answer is not None
+            outcomes.append(answer)
+        return outcomes, frames
+
+    def _batch(self, batch: IntakeBatch) -> bytes:
+        logged = self._state.place(batch, now_ms=self._clock())
+        entry = frame({**self._entry("batch"), **logged.to_json()}, batch.body)
+        self._state.add(logged)
+        with self._lock:
+            self._segments[-1].add(logged)
+        return entry
+
+    def _fence(self, client: str, incarnation: int) -> bytes:
+        entry = frame({**self._entry("fence"), "client": client, "incarnation": incarnation})
+        self._state.fence(client, incarnation)
+        return entry
+
+    def _entry(self, kind: str) -> dict[str, Any]:
+        return {"kind": kind, "sequence": self._state.sequence, "durable": self._durable}
+
+    def _write(self, frames: Sequence[bytes]) -> None:
+        if not frames:
+            return
+        assert self._file is not None
+        content = b"".join(frames) if len(frames) > 1 else frames[0]
+        self._file.write(content)
+        pass_point(IntakePoint.WAL_APPENDED)
+        self._file.sync()
+        pass_point(IntakePoint.WAL_SYNCED)
+        with self._lock:
+            self._segments[-1].size += len(content)
+            self._durable = self._state.sequence
+            self._durable_offsets = dict(self._state.next_offsets)
+            self._appended += len(content)
+
+    def _make_room(self, needed: int) -> bool:
+        """Whether the segment has room, or a new one could be made. Raises OSError if the disk failed."""
+        with self._lock:
+            segment = self._segments[-1]
+            used = sum(segment.room for segment in self._segments)
+        if segment.size + needed <= segment.room:
+            return True
+        try:
+            unnamed = self._unnamed_segment(needed, most=self._limits.wal_bytes - used)
+        except OSError as error:
+            if error.errno in _FULL:  # the log is as before: errors after this point end it
+                return False
+            raise
+        if unnamed is None:
+            return False
+        self._start_segment(unnamed)
+        return True
+
+    def _unnamed_segment(self, needed: int, *, most: int | None = None) -> tuple[Segment, LogFile] | None:
+        """None if it would have more than `most` bytes.
+
+        Besides its head it has at least the bytes of another head: a large state is not written for each batch.
+        """
+        name = segment_name(self._state.sequence, self._epoch)
+        head = self._head(self._state.to_json())
+        room = max(self._limits.segment_bytes, len(head) + max(needed, len(head)))
+        if most is not None and room > most:
+            return None
+        file = unnamed_segment(self._disk, name, head, reserve=room)
+        return Segment(name=name, first=self._state.sequence, size=len(head), room=room), file
+
+    def _start_segment(self, unnamed: tuple[Segment, LogFile] | None) -> None:
+        assert unnamed is not None
+        segment, file = unnamed
+        if self._file is not None:
+            self._file.close()
+        self._file = file
+        name_segment(self._disk, segment.name)
+        with self._lock:
+            # the last one had no entry, and too little room for the first
+            if self._segments and self._segments[-1].name == segment.name:
+                self._segments.pop()
+            self._segments.append(segment)
+
+    def _copy_last(self, survey: LogSurvey) -> None:
+        original = survey.segments[-1]
+        content = self._head(survey.before) + survey.last
+        name = segment_name(original.first, self._epoch)
+        room = max(self._limits.segment_bytes, len(content))
+        self._file = unnamed_segment(self._disk, name, content, reserve=room)
+        name_segment(self._disk, name)
+        kept = {segment.name for segment in survey.segments[:-1]} | {name}
+        for old in self._disk.names():
+            if old.endswith(SEGMENT) and old not in kept:
+                self._disk.remove(old)
+        self._disk.sync_folder()
+        copy = Segment(name=name, first=original.first, size=len(content), room=room, ends=original.ends)
+        self._segments = [*survey.segments[:-1], copy]
+
+    def _head(self, state: Mapping[str, Any]) -> bytes:
+        return head_of(self._log_id.wal_id, self._topic, self._epoch, state)
+
+    def _full(self) -> IntakeFull:
+        return IntakeFull(
+            "the write-ahead log is full: rows come in faster than they reach the table, or the table can't be reached",
+            topic=self._topic,
+            retry_seconds=RETRY_SECONDS,
+        )
+
+    def _fail(self, error: BaseException) -> IntakeEnded:
+        """End the log: what it wrote last may not be durable, and must not be synced again."""
+        self.close()
+        self._has_failed = True
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        self._ended = IntakeEnded(
+            f"the write-ahead log failed: {reason}. The topic takes in nothing more until the server is started again",
+            topic=self._topic,
+        )
+        return self._ended
+
+
+def _most_bytes(batch: IntakeBatch) -> int:
+    """The most bytes of a batch's entry, and of a fence before it."""
+    texts = 2 * _TEXT_FACTOR * len(batch.client)
+    return len(batch.body) + 2 * (_HEAD_BYTES + OVERHEAD) + _PART_BYTES * len(batch.rows) + texts

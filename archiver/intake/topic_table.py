@@ -1,0 +1,148 @@
+"""The files and table of a topic that clients fill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from archiver.chores.runner import ChoreRunner, ChoreTopic
+from archiver.chores.tidying import TIDYING
+from archiver.commit.commit_staged import StagedTopic, commit_pending
+from archiver.commit.lacking_ranges import add_lacking_ranges
+from archiver.config import Config, TopicConfig
+from archiver.errors import TopicBusy
+from archiver.files.range_writer import RangeWriter
+from archiver.files.records import Records
+from archiver.files.upload import Uploader
+from archiver.kafka.leaders import TopicDescription
+from archiver.observer import ignore
+from archiver.schemas.topic_schemas import TopicSchemas
+from archiver.storage.formats import FORMATS
+from archiver.storage.spool import TaskSpool
+from archiver.topics.file_target import file_target
+from archiver.topics.filled_state import FLIGHT_CLUSTER
+from archiver.topics.inspection import archived_offsets
+from archiver.topics.leases import TopicLeases
+from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, for_records, open_topic
+from archiver.topics.seen_partition import furthest
+from catalog.errors import PartitionAhead
+from catalog.iceberg.expiry import SnapshotRetention
+from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenedTurn:
+    topic: OpenedTopic
+    fence: Mapping[int, PartitionOffset]
+
+
+class TopicTable:
+    """Implements `IntakeArchive`. One thread uses it."""
+
+    def __init__(self, config: Config, topic: TopicConfig, servers: TopicServers) -> None:
+        self._config = config
+        self._topic = topic
+        self._servers = servers
+        self._chores = ChoreRunner((TIDYING,))
+        self._opened: _OpenedTurn | None = None
+
+    def register(self) -> tuple[TopicRow, Mapping[int, int]]:
+        """Register the topic and make its table, if that wasn't done before.
+
+        Return the next offsets in the table or staged for it, too. Other jobs may have the topic's lease.
+        """
+        opened = self._open()
+        staged = self._servers.registry.files.accepted_ends(opened.topic)
+        ends = furthest(opened.table.offsets, staged)
+        return opened.topic, {partition: end.next_offset for partition, end in ends.items()}
+
+    @contextmanager
+    def leased(self, row: TopicRow) -> Iterator[None]:
+        """Keep other jobs from the topic. Raises TopicBusy."""
+        with self._servers.registry.leases() as leases:
+            if TopicLeases(leases).take((row,)):
+                raise TopicBusy("another job works on the topic; its rows wait in the log", topic=self._topic.name)
+            yield
+
+    def begin(self) -> Mapping[int, int]:
+        registry, catalog = self._servers.registry, self._servers.catalog
+        opened = self._open()
+        if not opened.table.is_recalled:
+            add_lacking_ranges(opened.table, registry, opened.journal, FORMATS)
+        self._commit(opened.staged)
+        archived = archived_offsets(opened, registry=registry, catalog=catalog)
+        opened = for_records(opened, registry)
+        partitions = range(self._topic.partitions or 0)
+        unknown = {partition: 0 for partition in partitions if partition not in archived.known}
+        opened.journal.keep_starts(dict.fromkeys(partitions, 0))
+        fence = archived.table_offsets | {partition: PartitionOffset(next_offset=0) for partition in unknown}
+        self._opened = _OpenedTurn(topic=opened, fence=fence)
+        return unknown | {partition: end.next_offset for partition, end in archived.known.items()}
+
+    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:
+        assert self._opened is not None
+        settings = self._config.archive
+        target = file_target(
+            self._opened.topic, self._topic, format_=FORMATS.written, pending_bytes=settings.partition_memory
+        )
+        room = settings.spool_size // (self._topic.partitions or 1)
+        writers: dict[int, RangeWriter] = {}
+        with ExitStack() as closing:
+            spool = closing.enter_context(TaskSpool(settings.spool))
+            uploader = closing.enter_context(Uploader(target.objects, spool))
+            try:
+                for partition, group in records:
+                    if partition not in writers:
+                        writers[partition] = RangeWriter(target, spool, uploader, partition=partition, spool_bytes=room)
+                    writers[partition].write(group)
+                for writer in writers.values():
+                    writer.end()
+                uploader.wait()
+            finally:
+                for writer in writers.values():
+                    writer.abort()
+        return tuple(uploader.uploaded)
+
+    def stage(self, ranges: Sequence[TranslatedRange]) -> None:
+        assert self._opened is not None
+        self._servers.registry.files.stage(self._opened.topic.topic, ranges, table_offsets=self._opened.fence)
+
+    def commit(self) -> Mapping[int, int]:
+        assert self._opened is not None
+        opened = self._opened.topic
+        self._commit(opened.staged)
+        ends = self._servers.registry.files.committed_ends(opened.topic)
+        return {partition: end.next_offset for partition, end in ends.items()}
+
+    def _open(self) -> OpenedTopic:
+        topic, registry = self._topic, self._servers.registry
+        rows = {row.topic: row for row in registry.topics.every() if row.cluster_id == FLIGHT_CLUSTER}
+        row = rows.get(topic.name)
+        section = self._config.schema_registry
+        schemas = TopicSchemas.read_or_recall(topic, section, known=row, registry=registry)
+        topic_id = row.topic_id if row is not None else uuid4()
+        opened = open_topic(
+            schemas,
+            TopicDescription(topic_id=topic_id, partitions={}),
+            RegisteredTopic(row=row),
+            self._servers,
+            cluster_id=FLIGHT_CLUSTER,
+            notes_hold=True,
+        )
+        if schemas.schema_registry is not None:
+            registry.last_known.remember_schemas(opened.topic, schemas.schema_registry, schemas.news)
+        return opened
+
+    def _commit(self, staged: StagedTopic) -> None:
+        """Raises CatalogUnreachable, and PartitionAhead if a partition can't be committed."""
+        registry, catalog = self._servers.registry, self._servers.catalog
+        report = commit_pending(staged, registry, catalog, ignore)
+        for error in report.ahead.values():
+            assert isinstance(error, PartitionAhead)
+            raise error
+        if report.is_new:
+            catalog.housekeep(staged.table, SnapshotRetention(seconds=self._topic.snapshot_retention))
+            topic = ChoreTopic(topic=staged.topic, opened=staged)
+            self._chores.run("after commit", (topic,), registry, is_over=lambda: False)

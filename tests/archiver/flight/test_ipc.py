@@ -1,0 +1,97 @@
+"""Arrow messages of strangers: what is wrong with them is said, and nothing is unpacked before its size is known."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import ipc
+
+from archiver.errors import BadBatch
+from archiver.flight.ipc import MOST_HEADER_BYTES, read_batch, read_schema
+
+SCHEMA = pa.schema([("value", pa.binary())])
+MOST = 1 << 20
+
+
+def parts(encapsulated: pa.Buffer) -> tuple[memoryview, memoryview]:
+    """Header and body of a message."""
+    data = memoryview(encapsulated)
+    size = int.from_bytes(data[4:8], "little")
+    return data[8 : 8 + size], data[8 + size :]
+
+
+def message(batch: pa.RecordBatch, *, compression: str | None = None) -> tuple[memoryview, memoryview]:
+    """The last message of a stream: the batch."""
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, batch.schema, options=ipc.IpcWriteOptions(compression=compression)) as writer:
+        writer.write_batch(batch)
+    return parts(list(ipc.MessageReader.open_stream(sink.getvalue()))[-1].serialize())
+
+
+def batch_of(*values: bytes | None) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(values, pa.binary())], schema=SCHEMA)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_batches_come_back(compression: str | None) -> None:
+    batch = batch_of(b"a", None, b"b" * 10_000)
+    assert read_schema(parts(SCHEMA.serialize())[0]).equals(SCHEMA)
+    assert read_batch(*message(batch, compression=compression), SCHEMA, most_bytes=MOST).equals(batch)
+
+
+def test_a_batch_that_unpacks_to_more_is_not_unpacked() -> None:
+    header, body = message(batch_of(bytes(MOST + 1)), compression="zstd")
+    assert len(body) < 10_000
+    with pytest.raises(BadBatch, match=r"the batch unpacks to 1,04\d,\d+ bytes, more than `flight.max_message_size`"):
+        read_batch(header, body, SCHEMA, most_bytes=MOST)
+
+
+def test_bad_offsets_are_refused() -> None:
+    header, body = message(batch_of(b"a", b"b"))
+    changed = bytearray(body)
+    changed[4:8] = (1 << 30).to_bytes(4, "little")
+    with pytest.raises(BadBatch, match="the batch is not valid Arrow data"):
+        read_batch(header, memoryview(bytes(changed)), SCHEMA, most_bytes=MOST)
+
+
+def test_dictionaries_are_refused_by_name() -> None:
+    batch = pa.record_batch([pa.array([b"a"], pa.binary()).dictionary_encode()], names=["value"])
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    _, second, _ = ipc.MessageReader.open_stream(sink.getvalue())
+    dictionary, _ = parts(second.serialize())
+    with pytest.raises(BadBatch, match="a record batch must come here, and a dictionary came: send plain columns"):
+        read_batch(dictionary, memoryview(b""), SCHEMA, most_bytes=MOST)
+
+
+def test_a_schema_of_very_many_fields_is_refused_unread() -> None:
+    header, _ = parts(pa.schema([(f"field {number}", pa.int8()) for number in range(10_000)]).serialize())
+    with pytest.raises(BadBatch, match=f"bytes, and may have {MOST_HEADER_BYTES:,}"):
+        read_schema(header)
+
+
+def test_a_very_deep_schema_is_refused() -> None:
+    kind: pa.DataType = pa.int8()
+    for _ in range(200):
+        kind = pa.list_(kind)
+    header, _ = parts(pa.schema([("value", kind)]).serialize())
+    with pytest.raises(BadBatch):
+        read_schema(header)
+
+
+@given(data=st.data())
+def test_damaged_messages_are_refused_or_read(data: st.DataObject) -> None:
+    """Nothing but BadBatch is raised, and what is read is valid."""
+    header, body = message(batch_of(b"a", None, b"ccc"), compression=data.draw(st.sampled_from([None, "zstd"])))
+    changed = bytearray(bytes(header) + bytes(body))
+    for position in data.draw(st.lists(st.integers(0, len(changed) - 1), min_size=1, max_size=4)):
+        changed[position] = data.draw(st.integers(0, 255))
+    view = memoryview(bytes(changed))
+    try:
+        batch = read_batch(view[: len(header)], view[len(header) :], SCHEMA, most_bytes=MOST)
+    except BadBatch:
+        return
+    batch.validate(full=True)

@@ -1,0 +1,102 @@
+"""Rows of Flight clients: in the table, in replay, for Kafka clients and for verify, once, after kills, too."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer
+from typer.testing import CliRunner, Result
+
+from archiver.cli.app import app
+from tests.support.archive.readers import from_archive, seen_from
+from tests.support.clients.flight_client import act, flight_process, put, records
+from tests.support.servers.serve_command import serving
+from tests.support.servers.stack import Stack, to_toml, unique
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 3
+ROWS = 50
+
+
+def config_of(stack: Stack, topic: str) -> Path:
+    """Files are written as soon as there are rows."""
+    settings = {"source": "flight", "partitions": PARTITIONS, "min_file_size": "0B"}
+    path = stack.config({topic: settings}, flight={"wal": "wal"})
+    document = tomllib.loads(path.read_text())
+    del document["kafka"]
+    path.write_text(to_toml(document))
+    return path
+
+
+def batches(count: int) -> list[tuple[dict[str, Any], pa.RecordBatch]]:
+    return [({"client": "sensor", "batch_id": number}, records(number * ROWS, ROWS)) for number in range(count)]
+
+
+def run(*arguments: str, config: Path) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--config", str(config)])
+
+
+def values_in(config: Path, topic: str) -> list[bytes]:
+    return [record.value for record in from_archive(config, topic, PARTITIONS)]
+
+
+def test_rows_are_a_topic_like_any_other(stack: Stack) -> None:
+    topic = unique("sensors")
+    config = config_of(stack, topic)
+    with flight_process(config) as server:
+        answers = put(server.address, topic, batches(4))
+        assert put(server.address, topic, batches(4)) == answers
+        assert act(server.address, "position", topic=topic, client="sensor") == {"incarnation": 0, "next_batch_id": 4}
+    assert [answer["durable"] for answer in answers] == ["disk"] * 4
+    archived = from_archive(config, topic, PARTITIONS)
+    assert sorted(record.value for record in archived) == sorted(b"value-%d" % number for number in range(4 * ROWS))
+    with serving(config) as address:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "judge",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            }
+        )
+        consumer.list_topics(topic, 30.0)
+        read = [record for partition in range(PARTITIONS) for record in seen_from(consumer, topic, partition)]
+        consumer.close()
+    assert read == archived
+    verified = run("verify", topic, "--against-kafka", config=config)
+    assert verified.exit_code == 0, verified.output
+    shown = run("status", config=config)
+    assert shown.exit_code == 0, shown.output
+    (status,) = json.loads(shown.output)["topics"]
+    assert (status["lag_records"], status["log"]["drained"]) == (0, True)
+    assert sum(partition["high_watermark"] for partition in status["partitions"]) == 4 * ROWS
+    (listed,) = json.loads(run("topics", config=config).output)["topics"]
+    assert (listed["source"], listed["partitions"], listed["in_cluster"]) == ("flight", PARTITIONS, False)
+    refused = run("archive", "--once", config=config)
+    assert refused.exit_code == 2
+    assert "There is no topic of Kafka to archive" in refused.output
+    with flight_process(config) as server:
+        assert put(server.address, topic, batches(4)) == answers
+        assert act(server.address, "position", topic=topic, client="sensor")["next_batch_id"] == 4
+
+
+@pytest.mark.parametrize(
+    "fault", ["wal_appended:kill@2", "wal_synced:kill@2", "after_upload:kill", "files_staged:kill", "after_commit:kill"]
+)
+def test_kill_keeps_each_row_once(stack: Stack, fault: str) -> None:
+    topic = unique("sensors")
+    config = config_of(stack, topic)
+    with flight_process(config, fault=fault) as server:
+        with suppress(pa.ArrowException):
+            put(server.address, topic, batches(3))
+        assert server.process.wait(60) == -9
+    with flight_process(config) as server:
+        put(server.address, topic, batches(3))
+    assert sorted(values_in(config, topic)) == sorted(b"value-%d" % number for number in range(3 * ROWS))
