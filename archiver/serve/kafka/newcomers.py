@@ -38,7 +38,7 @@ class Newcomer:
 
 
 @dataclass(slots=True)
-class _Queue:
+class _ParkedClients:
     task: asyncio.Task[None]
     clients: deque[tuple[float, Newcomer]] = field(default_factory=deque)
 
@@ -51,7 +51,7 @@ class Newcomers:
         self._loop_time = loop_time
         self._take = take
         self._seconds = seconds
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, _ParkedClients] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Newcomers:
         loop = asyncio.get_running_loop()
         queue = self._queues.get(newcomer.payer)
         if queue is None:
-            queue = self._queues[newcomer.payer] = _Queue(loop.create_task(self._admit(newcomer.payer)))
+            queue = self._queues[newcomer.payer] = _ParkedClients(loop.create_task(self._admit(newcomer.payer)))
         queue.clients.append((loop.time(), newcomer))
         self._count += 1
         if len(queue.clients) <= _MOST_PER_ADDRESS and self._count <= _MOST:
