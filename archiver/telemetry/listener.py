@@ -59,7 +59,7 @@ class Listener:
             self._server = _Server((host, port), instruments, health, request_seconds)
         except OSError as error:
             raise ConfigError(
-                f"The address can't be listened on: {error.strerror}", key=key, address=f"{host}:{port}"
+                f"The server can't listen on this address: {error.strerror}", key=key, address=f"{host}:{port}"
             ) from error
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.2}, name="metrics", daemon=True

@@ -272,8 +272,7 @@ async def _encoded(request: Request, head: RequestHead, found: Values) -> bytes:
     def work() -> bytes:
         return encoded(answer(head.api_key, head.version, found))
 
-    turns = request.client.turns
-    return await turns.in_thread(work) if turns.is_long or _has_many_elements(found) else work()
+    return await request.client.turns.in_thread(work) if _has_many_elements(found) else work()
 
 
 def _has_many_elements(found: Values) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from archiver.serve.kafka.loop_time import SLICE_SECONDS, LoopTime, Payer, TurnTaker
+from archiver.serve.kafka.loop_budgets import Payer, TurnTaker
+from archiver.serve.kafka.loop_time import SLICE_SECONDS, LoopTime
 from archiver.serve.kafka.request_memory import HeldMemory
 
 _Value = TypeVar("_Value")
@@ -17,8 +18,6 @@ _LARGE: Final = 8 << 10
 _SECONDS_A_BYTE: Final = 2e-7
 """What a large request takes at least, by its size: known before it is worked on."""
 _ELEMENTS_A_LOOK: Final = 16
-_LONG_SECONDS: Final = 0.002
-"""An answer that took this long to put together is encoded in a thread."""
 
 
 class ClientTurns(TurnTaker):
@@ -84,11 +83,6 @@ class ClientTurns(TurnTaker):
     def is_over(self) -> bool:
         """Whether the connection has worked on its request for as long as a turn takes."""
         return self._slice + self._time.clock() - self._mark > SLICE_SECONDS
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the request has taken so long that the rest of it belongs into a thread."""
-        return self._request_seconds + self._time.clock() - self._mark > _LONG_SECONDS
 
     async def again(self) -> None:
         """Wait for another turn for the same request."""
@@ -160,10 +154,10 @@ class ClientTurns(TurnTaker):
         except TimeoutError:
             raise TimeoutError(f"its long answer had no turn within {self._long_wait:g} seconds") from None
 
-    def spare_budget(self) -> None:
-        """Take the request out of the payer's budget: it brought records."""
-        self.payer.level += self._request_seconds
-        self._has_budget = False
+    def spare_budget(self, part: float = 1.0) -> None:
+        """Take this part of the request out of the payer's budget: it brought records."""
+        self._time.budgets.spare(self.payer, self._request_seconds * part)
+        self._has_budget = part < 1
 
     async def _turn(self) -> None:
         if not self._time.admits(self):

@@ -100,7 +100,7 @@ class Connection:
         self._turns = client.turns
         self._shown: Callable[[], None] = _do_nothing
         self._is_shown = False
-        self._late = "it didn't show who it is in time"
+        self._late = "it didn't authenticate in time"
         self._is_writing = False
         self._is_answering = False
         self._is_kept = False
@@ -161,7 +161,7 @@ class Connection:
             if login.access is not None or not await self._next():
                 return
         if login.access is None:
-            raise BadRequest("the client sent too many requests before it showed who it is", most=most)
+            raise BadRequest("the client sent too many requests before authentication", most=most)
 
     def _client_ended(self, serving: asyncio.Task[None], is_broken: bool) -> None:
         if is_broken:
@@ -192,14 +192,14 @@ class Connection:
     async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
         """Write an answer when there is room for it. Raises TimeoutError."""
         seconds = self._limits.answer_seconds
-        late, self._late = self._late, "there was no room for its answer in time"
+        late, self._late = self._late, "there was no memory for its response in time (response_memory)"
         self._turns.end_long_work()
         with self._answers.hold(self._turns.name) as room:
             size = sum(len(part) for part in parts if isinstance(part, bytes))  # other parts are in the cache
             if size > SMALL:
                 async with asyncio.timeout(seconds):
                     await room.grow(size)
-            self._is_writing, self._late = True, "it takes no answers"
+            self._is_writing, self._late = True, "it doesn't read its responses"
             in_all = seconds + sum(map(len, parts)) / self._limits.answer_bytes_per_second
             async with asyncio.timeout(in_all if size > SMALL else None):
                 await write_frame(self._writer, parts, slice_seconds=seconds)
@@ -227,9 +227,9 @@ class Connection:
         login = self._client.login
         if head.api_key not in BEFORE_AUTHENTICATION:
             if login.access is None:
-                raise BadRequest("the client hasn't shown who it is", api_key=head.api_key)
+                raise BadRequest("the client hasn't authenticated", api_key=head.api_key)
             if login.has_expired:
-                raise BadRequest("the client hasn't shown again who it is", api_key=head.api_key)
+                raise BadRequest("the client hasn't authenticated again before its session ended", api_key=head.api_key)
         api = api_of(head)
         if api is None:
             await self._turns.begin()
@@ -265,7 +265,7 @@ class Connection:
                 parts = fallback(head)
                 if parts is None:
                     raise BadRequest(
-                        "the client asks for an API or a version that isn't known here",
+                        "the client requests an API or a version that this server doesn't have",
                         api_key=head.api_key,
                         version=head.version,
                     )

@@ -206,7 +206,7 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
                 error = _ERRORS[standing]
         if error is not ErrorCode.none and request.api_key == ApiKey.OFFSET_FETCH:
             error, seconds = refused_here(request.version, error, has_others=service.cluster.others is not None)
-            refused.append(no_offsets(request.version, group, error))
+            refused.append(await no_offsets(request, group, error))
             waits = max(waits, seconds)
         elif error is not ErrorCode.none:
             refused.append({"group_id": group_id, "error_code": error, **several.entry})
@@ -241,7 +241,7 @@ async def _listed(service: Service, request: Request, api: Api) -> Answer:
 
 async def _without_offsets(service: Service, request: Request, asked: Any, error: ErrorCode) -> Values:
     return await no_offsets_here(
-        request.version, asked, error, has_others=service.cluster.others is not None, ending=service.ending
+        request, asked, error, has_others=service.cluster.others is not None, ending=service.ending
     )
 
 

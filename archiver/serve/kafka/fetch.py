@@ -28,6 +28,8 @@ from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
 _READ_COMMITTED: Final = 1
+_DRY_PARTITIONS: Final = 100
+"""Partitions of a request for each with records. What looking at more of them takes is in the client's budget."""
 _PACKED_AT_ONCE: Final = 2000
 """Answers about more partitions are packed in a thread."""
 _MOST_LOADS: Final = 4
@@ -137,7 +139,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     if pauses is not None:
         pauses.note_answer(size, gathered.records, now)
     if gathered.size:
-        request.client.turns.spare_budget()
+        request.client.turns.spare_budget(min(1.0, _DRY_PARTITIONS * len(gathered.following) / len(sources)))
 
     def packed() -> list[bytes | memoryview]:
         return fetch_response.packed(

@@ -1,7 +1,7 @@
 """Fair shares of the event loop's time, for principals and unauthenticated addresses.
 
 Start-time fair queueing over payers, then their connections; pipelined requests come last. Fetches may use idle time;
-other requests have a budget per payer.
+other requests have budgets (`LoopBudgets`).
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeAlias, TypeVar
 
+from archiver.serve.kafka.loop_budgets import LoopBudgets, Payer, TurnTaker
 from archiver.serve.kafka.request_memory import RequestMemory
 
 _Value = TypeVar("_Value")
@@ -25,68 +24,40 @@ SLICE_SECONDS: Final = 0.001
 """The loop time of one turn, and of all turns between two looks at the sockets. A request may take a bit more."""
 _TURNS_AT_ONCE: Final = 4
 """Turns between two looks at the sockets: what a turn costs is known afterwards only."""
-_BURST_SECONDS: Final = 5.0
-"""Loop time that a payer may save up: it covers the start of hundreds of clients."""
-_MOST_DEBT: Final = 2.5
 _LEAST_WAIT: Final = 0.001
-_MOST_PAYERS: Final = 10_000
 _DECODED_BYTES: Final = 4 << 20
 """Bytes of large requests that are decoded and not answered yet: each byte becomes up to a hundred of objects."""
 _LONG_AT_ONCE: Final = 8
 """Requests, of as many payers, whose answers are put together in several turns."""
 
 
-@dataclass(slots=True, eq=False)
-class Payer:
-    """A principal or an address. `start` orders payers; `level` is its remaining budget in seconds."""
-
-    level: float
-    at: float
-    start: float = 0.0
-    last_start: float = 0.0
-    """Of its connection that had the last turn."""
-    mean: float = 0.0
-    long_work: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one request whose answer is being put together in several turns: long answers take much memory."""
-    waiting: list[tuple[bool, float, int, asyncio.Future[None], TurnTaker]] = field(default_factory=list)
-    is_queued: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class TurnTaker:
-    """A connection, as turns are handed out: what it used, and what its next turn may take in seconds."""
-
-    payer: Payer
-    start: float = 0.0
-    last_seconds: float = 0.0
-    expected_seconds: float = 0.0
-    prepaid: float = 0.0
-    is_pipelined: bool = False
-    """Whether the request came before the previous answer: within a payer, other requests go first."""
-
-
 _Job: TypeAlias = "tuple[float, int, asyncio.Future[Any], TurnTaker, Callable[[], Any]]"
 _Ran: TypeAlias = tuple[Any, Exception | None, float]
-"""The result of work, its error, and the seconds of the processor that it took."""
+"""The result of work, its error, and the seconds that it took."""
 
 
 class LoopTime:
     """Schedules turns. Use it from one event loop."""
 
-    def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.thread_time) -> None:
-        """`share` is one payer's part of the time in the long run; `clock` counts the loop's work."""
-        self._share = share
+    def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.perf_counter) -> None:
+        """`share` is one payer's part of the time in the long run; `clock` measures work.
+
+        Budgets grow by time, so work is measured in time as well: on a busy machine, a loop that gets a fifth of a core
+        has a fifth of it to share out. A thread's CPU time takes five times as long to read, too.
+        """
+        self.budgets = LoopBudgets(share)
         self.clock = clock
-        self._payers: OrderedDict[str, Payer] = OrderedDict()
         self._ready: list[tuple[float, int, Payer]] = []
+        self._held: list[tuple[float, int, Payer]] = []
+        """Payers over their budgets that wait for the common one."""
+        self._is_releasing = False
+        self._common_start = 0.0
         self._number = count()
         self._start = 0.0
         self._pass_seconds = 0.0
         self._pass_turns = 0
         self._is_scheduled = False
         self._jobs: list[_Job] = []
-        self._held_jobs: list[_Job] = []
-        """Of payers that are over their budget: a timer returns them to the queue."""
         self._has_job = False
         self._thread: ThreadPoolExecutor | None = None
         self.long_work = asyncio.Semaphore(_LONG_AT_ONCE)
@@ -104,12 +75,11 @@ class LoopTime:
         return self._has_job or self.decoded.bytes > 0
 
     def payer(self, name: str) -> Payer:
-        payer = self._payers.get(name)
-        if payer is None:
-            payer = self._payers[name] = Payer(_BURST_SECONDS, asyncio.get_running_loop().time())
-            self._forget()
-        self._payers.move_to_end(name)
-        return payer
+        return self.budgets.payer(name)
+
+    def is_over_budget(self, payer: Payer) -> bool:
+        """Return whether the payer has to wait, as others read records and it is over its budget."""
+        return self.budgets.delay(payer) > 0 and self.budgets.common_delay(payer) is not None
 
     def close(self) -> None:
         if self._thread is not None:
@@ -121,7 +91,7 @@ class LoopTime:
         payer = client.payer
         if self._ready or payer.is_queued or self._pass_turns >= _TURNS_AT_ONCE or self._pass_seconds >= SLICE_SECONDS:
             return False
-        if self._budget(payer) <= 0:
+        if self.budgets.delay(payer):
             return False
         self._begin(payer, client, max(client.start, payer.last_start))
         self._prepay(payer, client, client.expected_seconds)
@@ -149,14 +119,22 @@ class LoopTime:
         client.prepaid = 0.0
         self.seconds += seconds
         if budget:
-            payer.level = max(payer.level - seconds, -_MOST_DEBT)
+            self.budgets.charge(payer, seconds, is_common=payer.is_common)
+
+    def charge_payer(self, payer: Payer, seconds: float) -> None:
+        """Charge work for none of the payer's connections."""
+        payer.start = max(payer.start, self._start) + seconds
+        self._pass_seconds += seconds
+        self.seconds += seconds
+        self.budgets.charge(payer, seconds)
 
     async def in_thread(self, client: TurnTaker, work: Callable[[], _Value]) -> _Value:
         """Do long work in one thread, ordered by used time: more threads would take the GIL from the loop."""
         start = max(client.payer.start, self._start)
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._jobs, (start, next(self._number), done, client, work))
-        self._begin_job()
+        if self._job_delay(client.payer)[0]:
+            self.over_budget += 1
+        self._return_job((start, next(self._number), done, client, work))
         return await done
 
     def _begin_job(self) -> None:
@@ -165,30 +143,29 @@ class LoopTime:
             _, _, done, client, work = job
             if done.done():
                 continue
-            budget = self._budget(client.payer)
-            if budget <= 0:
-                self._hold_job(job, -budget / self._share)
+            delay, is_common = self._job_delay(client.payer)
+            if delay:  # the thread takes the interpreter from the loop
+                asyncio.get_running_loop().call_later(max(_LEAST_WAIT, delay), self._return_job, job)
                 continue
             self._has_job = True
             self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="long-work")
             asyncio.get_running_loop().run_in_executor(self._thread, _timed, work).add_done_callback(
-                partial(self._end_job, client, done)
+                partial(self._end_job, client, done, is_common)
             )
 
-    def _hold_job(self, job: _Job, seconds: float) -> None:
-        """Keep a job of a payer over its budget back: the thread takes the interpreter from the loop."""
-        if not self._held_jobs:
-            self.over_budget += 1
-            asyncio.get_running_loop().call_later(max(_LEAST_WAIT, seconds), self._return_jobs)
-        self._held_jobs.append(job)
+    def _job_delay(self, payer: Payer) -> tuple[float, bool]:
+        """Return the seconds until the payer may have a job done, and whether the common budget pays for it."""
+        delay = self.budgets.delay(payer)
+        common = self.budgets.common_delay(payer, is_long=True) if delay else None
+        return (delay, False) if common is None else (common, True)
 
-    def _return_jobs(self) -> None:
-        jobs, self._held_jobs = self._held_jobs, []
-        for job in jobs:
-            heapq.heappush(self._jobs, job)
+    def _return_job(self, job: _Job) -> None:
+        heapq.heappush(self._jobs, job)
         self._begin_job()
 
-    def _end_job(self, client: TurnTaker, done: asyncio.Future[Any], ran: asyncio.Future[_Ran]) -> None:
+    def _end_job(
+        self, client: TurnTaker, done: asyncio.Future[Any], is_common: bool, ran: asyncio.Future[_Ran]
+    ) -> None:
         self._has_job = False
         if ran.cancelled():  # the server ends
             done.cancel()
@@ -196,7 +173,10 @@ class LoopTime:
         value, error, seconds = ran.result()
         client.payer.start += seconds
         client.start += seconds
-        client.payer.level = max(client.payer.level - seconds, -_MOST_DEBT)
+        if is_common:
+            self.budgets.charge_long_work(client.payer, seconds)
+        else:
+            self.budgets.charge(client.payer, seconds)
         self.seconds += seconds
         if not done.done():
             if error is None:
@@ -247,38 +227,56 @@ class LoopTime:
         if payer.is_queued:
             return
         payer.is_queued = True
-        budget = self._budget(payer)
-        if budget > 0:
-            heapq.heappush(self._ready, (payer.start, next(self._number), payer))
-            self._schedule()
+        delay = self.budgets.delay(payer)
+        if not delay:
+            self._make_ready(payer)
             return
         self.over_budget += 1
-        loop = asyncio.get_running_loop()
-        loop.call_later(max(_LEAST_WAIT, -budget / self._share), self._return, payer)
+        if self.budgets.common_delay(payer) is not None:
+            payer.common_start = max(payer.common_start, self._common_start)
+            heapq.heappush(self._held, (payer.common_end, next(self._number), payer))
+            self._release_later()
+            return
+        asyncio.get_running_loop().call_later(max(_LEAST_WAIT, delay), self._return, payer)
+
+    def _make_ready(self, payer: Payer) -> None:
+        heapq.heappush(self._ready, (payer.start, next(self._number), payer))
+        self._schedule()
+
+    def _release_later(self) -> None:
+        if self._held and not self._is_releasing:
+            self._is_releasing = True
+            delay = self.budgets.common_delay(self._held[0][2]) or 0.0
+            asyncio.get_running_loop().call_later(max(_LEAST_WAIT, delay), self._release)
+
+    def _release(self) -> None:
+        """Let one payer have a turn from the common budget: what it costs is known afterwards."""
+        self._is_releasing = False
+        while self._held:
+            delay = self.budgets.common_delay(self._held[0][2])
+            if delay:
+                break
+            end, _, payer = heapq.heappop(self._held)
+            if payer.common_end > end:  # it was queued before its last turn was charged
+                heapq.heappush(self._held, (payer.common_end, next(self._number), payer))
+                continue
+            if delay is not None and payer.waiting:
+                payer.is_common, self._common_start = True, payer.common_start
+                self._make_ready(payer)
+                break
+            self._return(payer)
+        self._release_later()
 
     def _return(self, payer: Payer) -> None:
         payer.is_queued = False
         if payer.waiting:
             self._queue(payer)
 
-    def _budget(self, payer: Payer) -> float:
-        now = asyncio.get_running_loop().time()
-        payer.level = min(_BURST_SECONDS, payer.level + (now - payer.at) * self._share)
-        payer.at = now
-        return payer.level
-
-    def _forget(self) -> None:
-        while len(self._payers) > _MOST_PAYERS:
-            name, payer = next(iter(self._payers.items()))
-            if payer.waiting or self._budget(payer) < _BURST_SECONDS:
-                return
-            del self._payers[name]
-
 
 def _timed(work: Callable[[], Any]) -> _Ran:
-    began = time.thread_time()
+    began = time.perf_counter()
     try:
         value, error = work(), None
     except Exception as raised:  # noqa: BLE001 - raised again by the waiting request
         value, error = None, raised
-    return value, error, time.thread_time() - began
+    return value, error, time.perf_counter() - began

@@ -155,7 +155,7 @@ async def _of_member(service: Service, request: Request, asked: Any) -> dict[str
         asked.group_id, getattr(asked, "member_id", None), getattr(asked, "member_epoch", _NONE)
     )
     if error is not ErrorCode.none:
-        return no_offsets(request.version, asked, error)
+        return await no_offsets(request, asked, error)
     return await _of_group(service, request, asked)
 
 
@@ -166,7 +166,7 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
         offsets = await service.kept(service.offsets.load, group_id)
     except ContextError as error:
         _LOG.warning("offsets of group %s can't be read", group_id, exc_info=error)
-        return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
+        return await no_offsets(request, asked, ErrorCode.coordinator_load_in_progress)
     answers = []
     if topics is None:
         numbers: dict[str, list[int]] = {}
@@ -175,7 +175,7 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
         async for name in request.in_turns(sorted(numbers)):
             topic = await service.topic(name)
             if topic is None and service.topics.is_away(name):
-                return _away(request, asked, name)
+                return await _away(request, asked, name)
             if topic is not None:
                 named = {"name": name, "topic_id": topic.topic_id}
                 answers.append(await _offsets(request, named, topic, numbers[name], offsets))
@@ -183,7 +183,7 @@ async def _of_group(service: Service, request: Request, asked: Any) -> dict[str,
         async for topic_asked in request.in_turns(topics):
             topic = await _topic(service, request, topic_asked)
             if topic is None and _is_owed(service, request, topic_asked, offsets):
-                return _away(request, asked, _named(topic_asked)["name"] or _named(topic_asked)["topic_id"])
+                return await _away(request, asked, _named(topic_asked)["name"] or _named(topic_asked)["topic_id"])
             answers.append(await _offsets(request, _named(topic_asked), topic, topic_asked.partition_indexes, offsets))
     return {"group_id": group_id, "error_code": ErrorCode.none, "topics": answers}
 
@@ -193,10 +193,10 @@ def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool
     return has_some or (request.version >= _BY_ID and _may_be_away(service, request, named))
 
 
-def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
+async def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
     """Refuse all offsets. Without one topic's, a client would start at its begin or end."""
     _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", asked.group_id, topic)
-    return no_offsets(request.version, asked, ErrorCode.coordinator_load_in_progress)
+    return await no_offsets(request, asked, ErrorCode.coordinator_load_in_progress)
 
 
 async def _offsets(

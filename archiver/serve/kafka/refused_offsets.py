@@ -7,10 +7,11 @@ latter is only used if other nodes may have the registry. Neither helps librdkaf
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
+
+from archiver.serve.kafka.service import Request
 
 _WITH_GROUPS: Final = 8
 _WITH_EPOCHS: Final = 9
@@ -25,12 +26,12 @@ _REGISTRY_AWAY_SECONDS: Final = 3.0
 
 
 async def no_offsets_here(
-    version: int, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
+    request: Request, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
 ) -> dict[str, Any]:
     """Answer for a group that this node doesn't coordinate, after the delay of `refused_here`."""
-    error, seconds = refused_here(version, error, has_others=has_others)
+    error, seconds = refused_here(request.version, error, has_others=has_others)
     await late(seconds, ending)
-    return no_offsets(version, asked, error)
+    return await no_offsets(request, asked, error)
 
 
 def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
@@ -45,22 +46,25 @@ async def late(seconds: float, ending: asyncio.Future[None]) -> None:
         await asyncio.wait({ending}, timeout=seconds)
 
 
-def no_offsets(version: int, asked: Any, error: ErrorCode) -> dict[str, Any]:
+async def no_offsets(request: Request, asked: Any, error: ErrorCode) -> dict[str, Any]:
+    """Answer for a group of the request. Many partitions are listed in several turns."""
     if error is ErrorCode.coordinator_not_available:
         error = ErrorCode.coordinator_load_in_progress
-    if version < _WITH_GROUPS:
-        return {"error_code": error, "topics": list(_topics(asked, error))}
-    is_named = version >= _WITH_EPOCHS and error in _NAMED
-    topics = list(_topics(asked, ErrorCode.stale_member_epoch)) if is_named else []
+    if request.version < _WITH_GROUPS:
+        return {"error_code": error, "topics": await _topics(request, asked, error)}
+    is_named = request.version >= _WITH_EPOCHS and error in _NAMED
+    topics = await _topics(request, asked, ErrorCode.stale_member_epoch) if is_named else []
     return {"group_id": asked.group_id, "error_code": error, "topics": topics}
 
 
-def _topics(asked: Any, error: ErrorCode) -> Iterator[dict[str, Any]]:
-    for topic in asked.topics or ():
-        yield {
+async def _topics(request: Request, asked: Any, error: ErrorCode) -> list[dict[str, Any]]:
+    return [
+        {
             "name": getattr(topic, "name", None),
             "topic_id": getattr(topic, "topic_id", None),
-            "partitions": [
+            "partitions": await request.listed(
                 {"partition_index": partition, "error_code": error, **_NONE} for partition in topic.partition_indexes
-            ],
+            ),
         }
+        async for topic in request.in_turns(asked.topics or ())
+    ]

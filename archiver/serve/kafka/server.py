@@ -15,6 +15,7 @@ from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
 from archiver.serve.kafka.fetch_sessions import FetchSessions
 from archiver.serve.kafka.loop_time import LoopTime
+from archiver.serve.kafka.newcomers import Newcomer, Newcomers
 from archiver.serve.kafka.places import Places
 from archiver.serve.kafka.request_memory import RequestMemory
 from archiver.serve.kafka.service import Client, Service, payer_of
@@ -29,8 +30,11 @@ _ACCEPTED_AT_ONCE: Final = 16
 _READ_BYTES: Final = 32 << 10
 """What a connection keeps of requests that it has not read yet: twice as much, and what the system gives it at once."""
 _SYSTEM_BYTES: Final = 64 << 10
+_PAUSE_FOR_EACH: Final = 9.0
+"""How long the server pauses for each second of accepting, if more clients wait: accepting takes a tenth at most."""
+_CONNECTION_SECONDS: Final = 0.0001
 _TLS_SECONDS: Final = 0.001
-"""The approximate loop time of a TLS handshake, which isn't measured."""
+"""The approximate loop time of opening and closing a connection, and of a TLS handshake, which isn't measured."""
 _LEAST_HANDSHAKE: Final = 0.01
 _PAUSE_SECONDS: Final = 0.5
 _SHUTDOWN_SECONDS: Final = 2.0
@@ -69,6 +73,7 @@ class Server:
         )
         self._open: dict[asyncio.Task[None], Connection | None] = {}
         self.loop_time = LoopTime(share=loop_share)
+        self._newcomers = Newcomers(self.loop_time, self._take, seconds=limits.handshake_seconds)
         self.closing_log = ClosingLog()
         self._listeners: list[socket.socket] = []
         self._is_accepting = False
@@ -122,6 +127,7 @@ class Server:
 
     async def close(self) -> None:
         self._stop_listening()
+        self._newcomers.close()
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
@@ -145,6 +151,7 @@ class Server:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _accept(self, listener: socket.socket) -> None:
+        first = began = self.loop_time.clock()
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 client, address = listener.accept()
@@ -152,24 +159,41 @@ class Server:
                 return
             except OSError as error:  # also too many open files
                 _LOG.warning("a client can't be taken", exc_info=error)
-                loop = asyncio.get_running_loop()
-                loop.remove_reader(listener)
-                loop.call_later(_PAUSE_SECONDS, self._accept_from, listener)
+                self._pause_accepting(listener, _PAUSE_SECONDS)
                 return
             client.setblocking(False)  # noqa: FBT003 - its only way
-            self._take(client, address[0], address[1])
+            payer = payer_of(address[0])
+            self._welcome(Newcomer(client, address[0], address[1], payer))
+            now = self.loop_time.clock()
+            self.loop_time.charge_payer(self.loop_time.payer(payer), now - began)
+            began = now
+        self._pause_accepting(listener, (began - first) * _PAUSE_FOR_EACH)
 
-    def _take(self, client: socket.socket, host: str, port: int) -> None:
-        payer = payer_of(host)
+    def _pause_accepting(self, listener: socket.socket, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listener)
+        loop.call_later(seconds, self._accept_from, listener)
+
+    def _welcome(self, newcomer: Newcomer) -> None:
+        """Take a client, or let it wait before anything is made for it, if its address is over its budget."""
+        if self.loop_time.is_over_budget(self.loop_time.payer(newcomer.payer)):
+            displaced = self._newcomers.park(newcomer)
+            if displaced is not None:
+                self.closing_log.write(displaced.address, "its address is over its budget, and newer clients wait")
+        else:
+            self._take(newcomer)
+
+    def _take(self, newcomer: Newcomer) -> None:
+        client, payer = newcomer.client, newcomer.payer
         why = self._places.refusal(payer)
         if why is not None:
-            self.closing_log.write(f"{host}:{port}", why)
+            self.closing_log.write(newcomer.address, why)
             client.close()
             return
         stranger = self._places.give_way(payer)
         if stranger is not None:
             stranger.cancel()
-        task = asyncio.get_running_loop().create_task(self._serve(client, f"{host}:{port}", payer))
+        task = asyncio.get_running_loop().create_task(self._serve(client, newcomer.address, payer))
         self._open[task] = None
         self._places.take(task, payer)
 
@@ -205,8 +229,7 @@ class Server:
             except BaseException:
                 client.close()  # from here on, the transport does that
                 raise
-            if context is not None:
-                turns.spend(_TLS_SECONDS)
+            turns.spend(_CONNECTION_SECONDS + (_TLS_SECONDS if context else 0.0))
             transport, _ = await loop.connect_accepted_socket(
                 lambda: protocol,
                 client,
@@ -215,7 +238,7 @@ class Server:
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS if context else None,
             )
         except OSError as error:  # also errors and time-outs of TLS
-            self.closing_log.write(address, f"it isn't let in: {error or 'it said nothing'}")
+            self.closing_log.write(address, f"it isn't accepted: {error or 'it sent nothing'}")
             return
         try:
             transport.set_write_buffer_limits(_UNSENT_BYTES)
@@ -263,7 +286,9 @@ def _set(future: asyncio.Future[None]) -> None:
 
 def _unusable(error: OSError, host: str, port: int) -> ConfigError:
     return ConfigError(
-        f"the address can't be listened on: {error.strerror or error}", key="serve.listen", address=f"{host}:{port}"
+        f"the server can't listen on this address: {error.strerror or error}",
+        key="serve.listen",
+        address=f"{host}:{port}",
     )
 
 

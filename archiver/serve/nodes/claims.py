@@ -30,20 +30,27 @@ _CLAIMS_AT_ONCE: Final = 2
 class GroupStanding(Enum):
     """This node's relation to a group."""
 
-    COORDINATOR = "it coordinates it"
-    OTHER = "another node does"
-    LOADING = "it will, once the others have let it go"
-    UNKNOWN = "the registry is away, so nobody here can say"
-    UNUSED = "it would, but nobody is in the group, and nothing is kept of it"
-    OVER_BUDGET = "it would, but it coordinates as many groups of the client's principal as that may have"
+    COORDINATOR = "coordinator"
+    OTHER = "other"
+    """Another node coordinates it."""
+    LOADING = "loading"
+    """This node will coordinate it once the other nodes have released it."""
+    UNKNOWN = "unknown"
+    """The registry is unavailable."""
+    UNUSED = "unused"
+    """This node would coordinate it, but the group has neither members nor offsets."""
+    OVER_BUDGET = "over-budget"
+    """This node would coordinate it, but the client's principal has as many groups here as it may have."""
 
 
 class Need(Enum):
     """What a request needs of a group."""
 
-    MEMBERS = "its members, which are known to the node that has claimed it only"
-    OFFSETS = "what is kept of it"
-    GROUP = "to join it, or to commit first offsets"
+    MEMBERS = "members"
+    """Only the node that has claimed the group knows them."""
+    OFFSETS = "offsets"
+    GROUP = "group"
+    """To join it, or to commit its first offsets."""
 
 
 @dataclass(slots=True)

@@ -218,7 +218,7 @@ class Membership:
         sent = self._clock()
         seen = await self._call(self._store.beat, run, seen_view=self.members.number)
         if seen is None:
-            _LOG.warning("node %d was given up by the others, and joins again", run.node_id)
+            _LOG.warning("node %d was declared lost by another node, and joins the cluster again", run.node_id)
             self._lose()
             return False
         self._lease_until = sent + self._beats.lost_after
@@ -226,7 +226,10 @@ class Membership:
         lost = [node for node in seen.nodes if node.is_lost and node.incarnation != run.incarnation]
         is_given_up = await self._call(self._store.give_up_lost) if lost else False
         if is_given_up:
-            _LOG.warning("lost: nodes %s give no sign of life", ", ".join(str(node.node_id) for node in lost))
+            _LOG.warning(
+                "nodes %s are declared lost: their heartbeats are overdue",
+                ", ".join(str(node.node_id) for node in lost),
+            )
             return True
         return is_other
 

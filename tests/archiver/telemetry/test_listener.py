@@ -72,7 +72,7 @@ def test_other_paths_name_those_there_are(url: str) -> None:
 
 
 def test_an_address_in_use_is_a_wrong_configuration(url: str, instruments: Instruments, health: Health) -> None:
-    with pytest.raises(ConfigError, match="listened on") as error:
+    with pytest.raises(ConfigError, match="can't listen on") as error:
         Listener("127.0.0.1", int(url.rpartition(":")[2]), instruments=instruments, health=health)
     assert error.value.context["key"] == "metrics.listen"
 

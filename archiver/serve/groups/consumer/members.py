@@ -39,9 +39,12 @@ class MemberState(Enum):
     """A member's step on the way to its target."""
 
     STABLE = "stable"
-    UNHEARD = "must give up partitions, and has not said that it knows of them"
-    UNREVOKED = "must give up partitions, and has not said that it did"
-    UNRELEASED = "waits for partitions that others still hold"
+    UNHEARD = "unheard"
+    """It must revoke partitions, and has not confirmed the assignment without them."""
+    UNREVOKED = "unrevoked"
+    """It must revoke partitions, and has not confirmed that it did."""
+    UNRELEASED = "unreleased"
+    """It waits for partitions that other members still own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def test_an_answer_waits_for_room_for_a_limited_time() -> None:
             served = connection(writer, answers)
             with pytest.raises(TimeoutError):
                 await served._write([bytes(2 * SMALL)])
-            assert served._late == "there was no room for its answer in time"
+            assert served._late == "there was no memory for its response in time (response_memory)"
             assert answers.bytes == 4 * SMALL
         await connection(writer, answers)._write([bytes(2 * SMALL)])
         assert answers.bytes == 0
@@ -91,7 +91,7 @@ def test_an_answer_that_is_taken_slice_by_slice_but_too_slowly_is_given_up() -> 
         with pytest.raises(TimeoutError):
             await served._write([bytes(8 << 20)])
         assert time.monotonic() - began < 1.5, "each of its 32 slices is taken in time"
-        assert served._late == "it takes no answers"
+        assert served._late == "it doesn't read its responses"
         assert answers.bytes == 0
 
     asyncio.run(play())

@@ -22,7 +22,7 @@ def test_lines_of_an_address_are_bounded_and_the_rest_is_counted(caplog: pytest.
     log = ClosingLog(later)
     for number in range(1000):
         log.write(f"192.0.2.1:{number}", "the frame is wrong")
-    log.write("192.0.2.2:1", "it takes no answers")
+    log.write("192.0.2.2:1", "it doesn't read its responses")
     assert log.closed == 1001
     assert len(caplog.messages) == 6
     assert caplog.messages[0] == "connection of 192.0.2.1:0 closed: the frame is wrong"

@@ -163,7 +163,7 @@ def test_a_server_that_ends_drops_long_answers(lake: Any) -> None:
             jam_thread(endpoint, gate)
             wires = [clients.enter_context(Wire(endpoint.port)) for _ in range(5)]
             for wire in wires:
-                wire.send(framed(many_offsets(40), 1))
+                wire.send(framed(many_offsets(505), 1))
             time.sleep(0.5)
             assert endpoint.server.connections == len(wires)
             began = time.monotonic()

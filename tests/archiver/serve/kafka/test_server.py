@@ -43,7 +43,7 @@ def test_a_port_that_another_server_took_is_named_at_any_time() -> None:
         await second.listen("127.0.0.1", port)  # both are bound, and neither listens yet
         await first.start(nothing)
         for attempt in (second.start(nothing), third.listen("127.0.0.1", port)):
-            with pytest.raises(ConfigError, match="can't be listened on") as told:
+            with pytest.raises(ConfigError, match="can't listen on this address") as told:
                 await attempt
             assert told.value.context["address"] == f"127.0.0.1:{port}"
         await second.close()
