@@ -30,6 +30,8 @@ _ANSWERS_WITHIN = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ListedUser:
+    """`mechanisms` and `iterations` belong to its SCRAM credentials."""
+
     name: str
     mechanisms: tuple[str, ...]
     iterations: int

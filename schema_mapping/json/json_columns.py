@@ -107,7 +107,7 @@ class JsonColumns:
 
 
 def _below(fields: tuple[GraphField, ...], step: Step) -> str:
-    held = next(field.held for field in fields if field.step == step)
-    while isinstance(held, ListOf | MapOf):
-        held = held.element if isinstance(held, ListOf) else held.value
-    return held.name if isinstance(held, StructOf) else ""
+    value = next(field.held for field in fields if field.step == step)
+    while isinstance(value, ListOf | MapOf):
+        value = value.element if isinstance(value, ListOf) else value.value
+    return value.name if isinstance(value, StructOf) else ""

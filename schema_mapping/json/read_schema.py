@@ -52,7 +52,7 @@ def read_document(text: str, name: str = "the schema") -> Any:
 def read_type(document: Any, references: Mapping[str, Any] | None = None) -> JsonType:
     """Return the type of values. `references` are other documents by the names that `$ref` has.
 
-    Raises DescriptorError if a reference leads nowhere.
+    Raises DescriptorError if a reference has no target.
     """
     reader = _SchemaReader(document, references or {})
     try:
@@ -74,7 +74,7 @@ class _SchemaReader:
             self.identified |= dict(_identified(document))
 
     def type(self, schema: Any, document: Any, above: tuple[int, ...], depth: int) -> JsonType:
-        """`above` are the referred schemas around it, and `document` is the one that it is a part of."""
+        """`above` are the referred schemas around it, and `document` is the document that contains it."""
         self.count += 1
         if not isinstance(schema, dict) or depth > MOST_DEPTH or self.count > MOST_TYPES:
             return ANY
@@ -164,7 +164,7 @@ class _SchemaReader:
             if not isinstance(part, dict) or "$ref" in part:
                 continue
             if inside is not document and json.dumps(part).find('"$ref"') >= 0:
-                continue  # its references are those of another document: what it has is kept as unknown members
+                continue  # its references belong to another document: what it has is kept as unknown members
             flat = self._merged(part, inside, depth + 1) if part.get("allOf") else part
             properties = {**properties, **{k: v for k, v in _properties(flat).items() if k not in properties}}
             merged = {**flat, **merged}
@@ -187,14 +187,14 @@ class _SchemaReader:
         if not fragment.startswith("/"):
             if f"#{fragment}" in self.identified:
                 return self.identified[f"#{fragment}"], document
-            raise DescriptorError("a reference of the JSON Schema leads nowhere", reference=reference)
+            raise DescriptorError("a reference of the JSON Schema has no target", reference=reference)
         target = document
         for part in fragment[1:].split("/"):
             step = unquote(part).replace("~1", "/").replace("~0", "~")
             try:
                 target = target[int(step)] if isinstance(target, list) else target[step]
             except (KeyError, IndexError, ValueError, TypeError):
-                raise DescriptorError("a reference of the JSON Schema leads nowhere", reference=reference) from None
+                raise DescriptorError("a reference of the JSON Schema has no target", reference=reference) from None
         return target, document
 
 

@@ -92,7 +92,7 @@ class Scene:
             heads.append((sequence, snapshot_id))
         line = {snapshot.snapshot_id: snapshot for snapshot in ancestors_of(metadata.current_snapshot(), metadata)}
         sequence, snapshot_id = max(heads, default=(0, None))
-        return snapshot_id not in line and any((each.sequence_number or 0) < sequence for each in line.values())
+        return snapshot_id not in line and any((snapshot.sequence_number or 0) < sequence for snapshot in line.values())
 
     def produce(self, noise: Random) -> list[Seen]:
         """Add records, some aborted, and read Kafka again."""

@@ -174,7 +174,7 @@ def test_rows_of_files_without_origin_stay_archived(stack: Stack) -> None:
     assert archived.replayed() == archived.records([(0, 1), (0, 3)])
 
 
-def test_first_rows_that_another_engine_deleted_are_unaccounted_without_registry_and_journal(stack: Stack) -> None:
+def test_deleted_first_rows_are_unaccounted_after_a_rebuild(stack: Stack) -> None:
     archived = Archived(stack)
     first = min(archived.other.files(), key=lambda file: min(places_of(file.rows)))
     archived.other.remove_files(lambda file: file.data.file_path == first.data.file_path)
@@ -190,7 +190,7 @@ def test_first_rows_that_another_engine_deleted_are_unaccounted_without_registry
     assert [record.offset for record in archived.replayed()] == list(range(EACH, 3 * EACH))
 
 
-def test_retirement_after_a_rollback_below_a_compaction_and_a_rebuild(stack: Stack) -> None:
+def test_retirement_after_a_rollback_and_a_rebuild(stack: Stack) -> None:
     archived = Archived(stack)
     assert archived.commands.compact(min_files=2).error is None
     archived.other.set_back()

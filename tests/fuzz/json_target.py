@@ -77,15 +77,15 @@ def check(octets: bytes) -> None:
     tried = subject(octets[0] % len(FAMILY), is_cut=bool(choice & CUT))
     prefix = PREFIX if choice & ENVELOPE else b""
     values = [prefix + payload] if choice & ALONE else [tried.good, prefix + payload, None, tried.good]
-    place = 0 if choice & ALONE else 1
+    column = 0 if choice & ALONE else 1
     lengths = np.zeros(len(values), np.int32)
-    lengths[place] = len(prefix)
+    lengths[column] = len(prefix)
     rows = tried.mapping.decode(exact_binary(values, large=bool(choice & LARGE)), prefix_lengths=lengths)
     rows.validate(full=True)
     assert tried.mapping.encode(rows).to_pylist() == values
-    error = rows.field("__err__")[place].as_py()
+    error = rows.field("__err__")[column].as_py()
     if error is not None:
-        assert 0 <= int(error.partition("@")[2]) <= len(values[place] or b"")
+        assert 0 <= int(error.partition("@")[2]) <= len(values[column] or b"")
     if payload.count(b"[") + payload.count(b"{") < SURELY_READ // 2 and not (error or "").startswith("other_type"):
         assert is_json(payload) == (error is None), error
     if not choice & ALONE:

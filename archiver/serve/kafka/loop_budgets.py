@@ -58,7 +58,7 @@ class Payer:
 
     @property
     def common_end(self) -> float:
-        """Orders payers that wait for the common budget: short requests of those that used little go first."""
+        """Orders payers that wait for the common budget: short requests of payers that used little go first."""
         return self.common_start + self.mean
 
 

@@ -12,8 +12,8 @@ from typing import Final
 from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.loop_time import LoopTime
 
-_MOST_PER_ADDRESS: Final = 32
-_MOST: Final = 256
+MOST_PER_ADDRESS: Final = 32
+MOST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +58,14 @@ class Newcomers:
         return self._count
 
     def park(self, newcomer: Newcomer) -> Newcomer | None:
-        """Let a client wait. Return the one that is closed for it, if there are too many."""
+        """Let a client wait. Return a client to close if there are too many."""
         loop = asyncio.get_running_loop()
         queue = self._queues.get(newcomer.payer)
         if queue is None:
             queue = self._queues[newcomer.payer] = _ParkedClients(loop.create_task(self._admit(newcomer.payer)))
         queue.clients.append((loop.time(), newcomer))
         self._count += 1
-        if len(queue.clients) <= _MOST_PER_ADDRESS and self._count <= _MOST:
+        if len(queue.clients) <= MOST_PER_ADDRESS and self._count <= MOST:
             return None
         _, displaced = queue.clients.popleft()
         displaced.client.close()

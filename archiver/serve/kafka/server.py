@@ -238,7 +238,7 @@ class Server:
                 ssl_shutdown_timeout=_SHUTDOWN_SECONDS if context else None,
             )
         except OSError as error:  # also errors and time-outs of TLS
-            self.closing_log.write(address, f"it isn't accepted: {error or 'it sent nothing'}")
+            self.closing_log.write(address, f"its connection failed: {error or 'it sent nothing'}")
             return
         try:
             transport.set_write_buffer_limits(_UNSENT_BYTES)

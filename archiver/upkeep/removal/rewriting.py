@@ -115,7 +115,7 @@ class _RemovingRows:
         return count
 
     def _check_rows(self) -> None:
-        """Raise UpkeepError if rows are missing: the first offset would pass those that must be retired."""
+        """Raise UpkeepError if rows are missing: the first offset would pass rows that must be retired."""
         for file in self._task.component.files:
             number = self._account.next_file()
             with closing(OpenFile.open(self._storage, file)) as opened:

@@ -194,7 +194,7 @@ def _unjournaled(one: StoredRange) -> Fault:
 
 
 def contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
-    """Borders may differ: a rebuild takes those of the files that the table was rolled back to."""
+    """Borders may differ: a rebuild takes the borders of the files that the table was rolled back to."""
     cover = Cover(map(OffsetRange.of_range, journaled))
     different = [
         difference

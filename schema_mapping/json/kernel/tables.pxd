@@ -24,7 +24,7 @@ cdef struct Node:
     int32_t count       # how many nodes
     int32_t space       # the row space of items
     int32_t extra       # the column of a map's keys, or of an object's unknown members; of a cut, its validity
-    int32_t object      # the number of an object, in the order of nodes: forms name objects by it
+    int32_t object      # the number of an object, in the order of nodes; forms name objects so
     int32_t member      # the number of an object's first member among the members of all objects
     int32_t lookup      # an object's place in `lookup`
     int32_t mask        # of its part of `lookup`

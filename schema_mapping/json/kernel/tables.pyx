@@ -6,7 +6,7 @@ import sys
 from schema_mapping.kernel.octets cimport hash_text
 
 if sys.byteorder != "little":
-    raise ImportError("the kernel writes numbers of Arrow where they lie: it needs a little-endian machine")
+    raise ImportError("the kernel writes numbers into Arrow buffers in place: it needs a little-endian machine")
 
 
 cdef class Tables:

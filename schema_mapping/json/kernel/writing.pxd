@@ -28,7 +28,7 @@ cdef struct Writing:
     uint8_t* end
     void* owner             # a list with one item, the block
     uint8_t special[128]    # ASCII characters that are escaped: the letter after the backslash, or 1 for a number
-    const int32_t* entries  # of the orders, and where each object's order is
+    const int32_t* entries  # of the orders, and the place of each object's order
     const int32_t* order_start
     const int32_t* order_size
     const uint8_t* is_null  # by member: whether it differs from `nulls`

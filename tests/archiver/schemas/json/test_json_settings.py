@@ -191,7 +191,7 @@ def test_schema_file_and_the_files_it_refers_to(tmp_path: Path) -> None:
         (b"{", "isn't JSON"),
         (b"[]", "neither an object nor true or false"),
         (b'{"$ref": "other.json"}', "a document that isn't there"),
-        (b'{"$ref": "#/definitions/x"}', "leads nowhere"),
+        (b'{"$ref": "#/definitions/x"}', "has no target"),
         (b'{"title": "\xff"}', "cannot be read"),
     ],
 )

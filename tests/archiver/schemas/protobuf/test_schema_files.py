@@ -1,4 +1,4 @@
-"""Schemas from files, and the errors for those that can't be read."""
+"""Schemas from files, and the errors for unreadable files."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_quiet_client_of_a_hostile_address_is_served() -> None:
     assert turns["neighbour"] > SECONDS / 3
 
 
-def test_addresses_that_stay_within_their_budgets_leave_a_reader_its_pace(alone: int) -> None:
+def test_addresses_within_budgets_leave_a_reader_its_pace(alone: int) -> None:
     scene = Scene()
     turns = scene.play(
         lambda: scene.read("reader"),

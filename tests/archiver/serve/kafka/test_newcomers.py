@@ -76,7 +76,7 @@ def test_clients_that_left_or_waited_for_too_long_are_closed(clients: list[tuple
 
 
 def test_the_oldest_client_of_an_address_makes_room(clients: list[tuple[Newcomer, socket.socket]]) -> None:
-    most = newcomers._MOST_PER_ADDRESS
+    most = newcomers.MOST_PER_ADDRESS
 
     async def play(waiting: Newcomers, loop_time: LoopTime) -> None:
         loop_time.payer(HOSTILE).level = -0.5

@@ -156,10 +156,10 @@ def test_swapped_files_are_found_though_all_records_are_there() -> None:
     assert FaultKind.FOREIGN in told(judged(swapped))[0]
 
 
-def test_offsets_that_a_snapshot_names_before_the_first_range_are_unaccounted() -> None:
+def test_offsets_that_only_a_snapshot_names_are_unaccounted() -> None:
     """Registry and journal were lost, and another engine had deleted the first rows."""
-    known = (ClaimedRange(range=SECOND, witness=Witness.FOOTERS),)
-    evidence = Evidence(ranges=known, starts={}, ends={0: 20}, faults=())
+    claimed = (ClaimedRange(range=SECOND, witness=Witness.FOOTERS),)
+    evidence = Evidence(ranges=claimed, starts={}, ends={0: 20}, faults=())
     assert evidence.open_spans() == {}
     assert replace(evidence, named={0: 2}).open_spans() == {0: [(2, 10)]}
     assert replace(evidence, named={0: 15}).open_spans() == {}
