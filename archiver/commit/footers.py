@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,6 +18,9 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.partition_spec import spec_by
 from catalog.iceberg.partitions import placed
 from catalog.model import DataFileInfo, TranslatedRange, file_name, new_id
+from catalog.offset_range import OffsetRange
+from catalog.ranges.spans import Cover
+from catalog.ranges.stored_ranges import StoredRange
 
 READERS: Final = 16
 NO_EPOCH: Final = -1
@@ -34,13 +37,24 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
         return dict(zip(files, pool.map(read, files), strict=True))
 
 
-def without_journaled(footers: Mapping[str, SegmentMetadata], journal: TableJournal) -> dict[str, SegmentMetadata]:
-    """Leave out files that the journal says were replaced: another engine rolled the table back to them.
+def without_journaled(
+    footers: Mapping[str, SegmentMetadata], journal: TableJournal, ranges: Iterable[StoredRange]
+) -> dict[str, SegmentMetadata]:
+    """Leave out files of the journal whose offsets are in its `ranges`: another engine rolled the table back to them.
 
-    Their records belong to the journal's ranges, as if another engine had written the files. Raises StorageError.
+    Their records belong to these ranges, as if another engine had written the files. A journal that was configured
+    after the first commits names files of rewrites without a range of theirs: they stay. Raises StorageError.
     """
     journaled = journal.files_ever_in_table({file_name(path) for path in footers}) if footers else set()
-    return {path: footer for path, footer in footers.items() if file_name(path) not in journaled}
+    cover = Cover(OffsetRange.half_open(stored.partition, *stored.offsets) for stored in ranges)
+
+    def belongs(path: str, footer: SegmentMetadata) -> bool:
+        origin = footer.origin
+        if origin is None or file_name(path) not in journaled:
+            return False
+        return not cover.beyond([OffsetRange.half_open(origin.partition, origin.start_offset, origin.end_offset)])
+
+    return {path: footer for path, footer in footers.items() if not belongs(path, footer)}
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:

@@ -64,7 +64,9 @@ def add_lacking_ranges(
     footers = read_footers(unknown, ObjectStore.of_table(table.iceberg))
     ranges = [
         table_range
-        for table_range in table_ranges(table, contents.ranges, files, without_journaled(footers, journal))
+        for table_range in table_ranges(
+            table, contents.ranges, files, without_journaled(footers, journal, contents.ranges)
+        )
         if table_range.partition in lacking and table_range.end_offset > lacking[table_range.partition].start
     ]
     if _uncovered(ranges, lacking):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -88,7 +87,7 @@ class TopicRun:
             self.name, opened.topic.topic_id, self._brokers, accepts=terms.accepts.unreadable
         )
         self._table = opened.table
-        self._partitions = defaultdict[int, PartitionRun](PartitionRun)
+        self._partitions: dict[int, PartitionRun] = {}
         self._fence: Mapping[int, PartitionOffset] = {}
         self._is_waiting = self._is_as_opened = False
         self._has_uncommitted = False
@@ -180,7 +179,7 @@ class TopicRun:
         for partition, error in {**seen.unknown, **refused, **plan.failed}.items():
             self._report.give_up(partition, error)
         for each in seen.partitions:
-            self._partitions[each.partition].ends_at(each.last_stable)
+            self._progress(each.partition).ends_at(each.last_stable)
             self._memory.waiting.saw(each.partition, archived=each.next_offset, end=each.last_stable)
         self._keep_starts({each.partition: each.next_offset for each in seen.partitions if each.known is None})
         self._fence = seen.table_offsets | {
@@ -205,7 +204,7 @@ class TopicRun:
         self._report.metrics += result.metrics
         self._observer(TaskFinished(topic=self.name, planned=planned, result=result))
         self._remember(result.learned)
-        finished = self._partitions[planned.partition].ranges
+        finished = self._progress(planned.partition).ranges
         is_head = planned.start_offset == finished.next
         if result.ranges:
             self._learn(planned.partition, result)
@@ -263,7 +262,7 @@ class TopicRun:
         """
         waiting = {
             partition: progress.finished
-            for partition, progress in self._partitions.items()
+            for partition, progress in tuple(self._partitions.items())
             if progress.finished is not None and progress.finished.is_waiting
         }
         self._rejoin(*waiting)
@@ -279,9 +278,13 @@ class TopicRun:
     def report(self) -> TopicReport:
         return self._report.report()
 
+    def _progress(self, partition: int) -> PartitionRun:
+        """Its own thread commits, and may see a partition first."""
+        return self._partitions.setdefault(partition, PartitionRun())
+
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
         partition = planned.partition
-        progress = self._partitions[partition]
+        progress = self._progress(partition)
         if progress.finished is None:
             continues = partial(same_log, self._brokers, self.name, partition)
             progress.finished = FinishedRanges(planned.start_offset, continues)
@@ -324,7 +327,7 @@ class TopicRun:
     def _landed(self, ranges: Sequence[TranslatedRange]) -> None:
         self._report.committed(ranges)
         for committed in ranges:
-            progress = self._partitions[committed.partition]
+            progress = self._progress(committed.partition)
             progress.in_table = max(committed.end_offset, progress.in_table)
 
     def _commit_rest(self) -> None:
@@ -375,7 +378,7 @@ class TopicRun:
         self._memory.sizes.learn(partition, offsets=offsets, size=result.metrics.source_bytes)
 
     def _judge_rejected(self, planned: PlannedRange) -> None:
-        rejected = self._partitions[planned.partition].rejected
+        rejected = self._progress(planned.partition).rejected
         if planned.start_offset in rejected:
             self._report.judge(
                 planned.partition,
@@ -414,7 +417,7 @@ class TopicRun:
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
             if (end := reached.get(partition)) is not None:
-                self._stage(self._partitions[partition].ranges.rejoin(end.next_offset, epoch=end.leader_epoch))
+                self._stage(self._progress(partition).ranges.rejoin(end.next_offset, epoch=end.leader_epoch))
 
     def _stage(self, ranges: Sequence[TranslatedRange]) -> Staged:
         if not ranges:

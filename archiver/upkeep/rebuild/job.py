@@ -123,7 +123,7 @@ class Rebuild:
         footers = read_footers({path: FORMATS.named(files[path].format, path) for path in wanted}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
         rows = self._unnamed(table, files, footers, registry, state)
-        ranges = table_ranges(table, journal.ranges, files, without_journaled(footers, entries))
+        ranges = table_ranges(table, journal.ranges, files, without_journaled(footers, entries, journal.ranges))
         found = rows.complete(ranges, {(stored.partition, *stored.offsets) for stored in journal.ranges})
         done = registry.restore(
             topic,
@@ -144,13 +144,12 @@ class Rebuild:
         ends = self._ends(table, registry, journal)
         waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
-        restore_values(
-            registry, topic, {path: FORMATS.named(file.format, path) for path, file in files.items()}, objects
-        )
         trail = AuditTrail(topic=topic, journal=entries, registry=registry)
         trail.settled(completed)
         counts = {"schema_versions": done.schema_versions, "ranges": done.ranges, "staged": len(staged.accepted)}
         trail.record(Noted(kind="rebuild", id=f"rebuild-{new_id()}", details=counts))
+        formats = {path: FORMATS.named(file.format, path) for path, file in files.items()}
+        restore_values(registry, topic, formats, objects)  # last: it opens each file, and only makes searches faster
         return RebuiltTopic(
             topic=topic.topic,
             table=topic.table,

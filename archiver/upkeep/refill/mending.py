@@ -127,7 +127,8 @@ class Mender:
             return Mending(hole=hole, reason=UNKNOWN_ROWS if files else "")
         there = self.live.offsets(whole)
         is_whole = sum(file.rows for file in files) == one.rows and _is_known(one, (file.digest for file in files))
-        if is_whole and not one.gone and not len(there) and _covers(ranges, one):
+        is_kept = whole.start_offset == one.start_offset  # else the files have retired rows as well
+        if is_whole and is_kept and not one.gone and not len(there) and _covers(ranges, one):
             return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(one))
         has_all = sum(file.rows for file in files) >= one.rows
         copies = self._copies(files, whole, there, is_part=not has_all)

@@ -118,9 +118,11 @@ def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
         _note_manifests(table, registry, manifests)
     pass_point(RemovalPoint.SNAPSHOTS_EXPIRED)
     search = RemovedFiles(table, catalog)
-    search.check_rows(search.look(), registry)
+    looked = search.look()
     files = {path: _registry_id(path) for path in removed}
     known = registry.claims.file_states(table.topic, files)
+    if known.missed:  # only for these it matters: it may open files of other engines, which may be unreadable
+        search.check_rows(looked, registry)
     free = [path for path in files if file_name(path) not in search.references]
     going = [path for path in free if not known.needs(file_name(path), is_whole=search.is_whole)]
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
@@ -241,14 +243,15 @@ class RemovedFiles:
         self._permit = TableObjects.of(partial(catalog.reload, table), table)
         self._seen: int | None = None
         self._whole: tuple[int | None, ...] = ()
-        """The snapshot in which no row was missing."""
+        """The snapshot in which no row was missing or altered."""
         self.references = References(is_of_one_table=True)
 
     def check_rows(self, table: ArchiveTable, registry: Registry) -> None:
         """Count the rows of a table that `look` returned. Not under the topic's lock: the result is recorded."""
         found = check_rows(table.topic, table, registry, partial(self._catalog.reload, table))
         is_of_table = later_than(found, table) is not None
-        self._whole = () if found.holes else (table.snapshot_id if is_of_table else found.snapshot_id,)
+        is_whole = not (found.holes or found.altered or found.uncompared)
+        self._whole = (table.snapshot_id if is_of_table else found.snapshot_id,) if is_whole else ()
 
     @property
     def is_whole(self) -> bool:

@@ -116,11 +116,13 @@ class _RemovingRows:
 
     def _check_rows(self) -> None:
         """Raise UpkeepError if rows are missing: the first offset would pass rows that must be retired."""
+        numbers = []
         for file in self._task.component.files:
-            number = self._account.next_file()
+            numbers.append(self._account.next_file())
             with closing(OpenFile.open(self._storage, file)) as opened:
                 for _, records in opened.all_records():
-                    self._account.count_kept(number, records, file)
+                    self._account.count_kept(numbers[-1], records, file)
+        for number in numbers:  # after all are counted: a range may be in several files
             self._account.spans(number, self._removal.fate)
         self._account.emptied(self._removal.fate)
 

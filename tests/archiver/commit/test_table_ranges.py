@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from archiver.archive.table_files import TableFile
-from archiver.commit.footers import ranges_of
+from archiver.commit.footers import ranges_of, without_journaled
 from archiver.commit.table_ranges import table_ranges
 from archiver.storage.segment import SegmentMetadata, SegmentOrigin
-from catalog.model import DataFileInfo, new_id
+from catalog.model import DataFileInfo, file_name, new_id
 from catalog.ranges.stored_ranges import StoredRange
 from tests.support.catalog.memory import MemoryCatalog, span
 
@@ -145,3 +146,15 @@ def test_files_are_one_range_only_with_all_of_them() -> None:
         (10, (names[4],)),
     }
     assert len(ranges.all) == 4
+
+
+@pytest.mark.parametrize("is_journaled", [True, False])
+def test_files_of_rewrites_keep_ranges_that_the_journal_lacks(*, is_journaled: bool) -> None:
+    """The journal was configured after the first commits, so it has a rewrite's file and no range of it."""
+    replaced, rewritten, unknown = path(), path(), path()
+    footers = {replaced: footer(0, 10), rewritten: footer(10, 20), unknown: footer(20, 30)}
+    named = {file_name(replaced), file_name(rewritten)} if is_journaled else set()
+    journal: Any = SimpleNamespace(files_ever_in_table=lambda names: named & names)
+    kept = without_journaled(footers, journal, [StoredRange.of(span(0, 0, 10))])
+    assert [*kept] == ([rewritten, unknown] if is_journaled else [replaced, rewritten, unknown])
+    assert [*without_journaled(footers, journal, [StoredRange.of(span(0, 0, 15))])] == [*kept]

@@ -154,7 +154,7 @@ def test_what_waits_is_committed_only_if_it_is_of_the_log_that_others_read(
 ) -> None:
     """They filled the gap before an election: the leader says whether it has what they read."""
     asked = []
-    monkeypatch.setattr(world.run._partitions[0].finished, "_same_log", lambda *place: asked.append(place) or knows)
+    monkeypatch.setattr(world.run._progress(0).finished, "_same_log", lambda *place: asked.append(place) or knows)
     world.others_fill_the_gap(epoch=2)
     world.run.finish()
     assert asked == [(PartitionOffset(next_offset=5, leader_epoch=2), 3)]

@@ -190,6 +190,13 @@ def test_a_part_of_the_log_is_told_as_unproven_and_names_no_range(proven: Mended
         assert reader.metadata.origin is None, "a registry made again would take it for the whole range"
 
 
+def test_rows_below_the_first_offset_stay_out(proven: Mended) -> None:
+    mender, hole = proven.mender(())
+    mender = replace(mender, first_offsets={PARTITION: 2})
+    mending = mender.from_log(hole, archived(proven.folder, range(5)), takes_part=True)
+    assert ([new.rows for new in mending.files], mending.replaced_by) == ([3], ())
+
+
 @pytest.mark.parametrize("part", [False, True])
 def test_what_table_and_log_have_together_is_proven_by_the_digest(proven: Mended, *, part: bool) -> None:
     mending = proven.mend(there={0, 1}, log={2, 3, 4}, part=part)

@@ -40,10 +40,9 @@ def local(lake: Lake, archive: Any) -> Path:
 
 
 def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> RemovalTask:
-    (file,) = ManifestReader().files(lake.load(TOPIC.topic))
-    whole = RemovableRange(
-        id="r", partition=0, start_offset=0, end_offset=ROWS, paths=(file.path,), rows=ROWS, expected=ROWS
-    )
+    files = tuple(ManifestReader().files(lake.load(TOPIC.topic)))
+    paths = tuple(file.path for file in files)
+    whole = RemovableRange(id="r", partition=0, start_offset=0, end_offset=ROWS, paths=paths, rows=ROWS, expected=ROWS)
     target = RewriteTarget(
         topic=TOPIC.topic,
         mappings={1: archive.rows.text},
@@ -53,7 +52,7 @@ def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> Remov
         formats=FORMATS,
         spool=lake.folder / "spool",
     )
-    component = Component(ranges=(whole,), files=(file,), recorded=(file.path,), has_foreign=False)
+    component = Component(ranges=(whole,), files=files, recorded=paths, has_foreign=False)
     return RemovalTask(
         target=target, component=component, removal=Removal(condition=condition, fate=fate, why="asked for")
     )
@@ -120,3 +119,16 @@ def test_retire_refuses_to_pass_a_range_whose_file_is_gone(lake: Lake, archive: 
     with pytest.raises(UpkeepError, match="refill TOPIC"):
         remove_rows(gone)
     assert local.exists()
+
+
+def test_retire_counts_all_files_of_a_range(lake: Lake, archive: Any) -> None:
+    """Offsets below the edge were markers of transactions."""
+    for first in (EDGE, (EDGE + ROWS) // 2):
+        end = (EDGE + ROWS) // 2 if first == EDGE else ROWS
+        lake.add(archive.rows, archive.batch(rows_of(archive, range(first, end))), first, end)
+    task = task_of(lake, archive, "retired", Below({0: EDGE}))
+    (whole,) = task.component.ranges
+    rows = ROWS - EDGE
+    task = replace(task, component=replace(task.component, ranges=(replace(whole, rows=rows, expected=rows),)))
+    assert len(task.component.files) == 2
+    assert remove_rows(task).group is None
