@@ -19,6 +19,7 @@ ROWS_OF_VALUE: Final = 16
 
 SHARE: Final = 64
 SMALLEST: Final = 256
+MOST_HELD: Final = 2 << 20
 
 Values: TypeAlias = AbstractSet[int] | AbstractSet[bytes]
 
@@ -27,11 +28,13 @@ Values: TypeAlias = AbstractSet[int] | AbstractSet[bytes]
 class SetLimits:
     """The sets of a file take at most one of `share` bytes of it. If that is less than `smallest`, it has none.
 
-    Smaller files are read whole by one request.
+    Smaller files are read whole by one request. `most_held` bounds the bytes of the values (see `bytes_of`) while a
+    file is written: memory has some 10 times as many.
     """
 
     share: int = SHARE
     smallest: int = SMALLEST
+    most_held: int = MOST_HELD
 
     def bytes_of(self, file_bytes: int) -> int:
         """Return how many bytes the sets of a file may take."""
@@ -60,11 +63,22 @@ def is_listed_value(value: object) -> TypeGuard[int | str | bytes]:
     return isinstance(value, int | str | bytes) and not isinstance(value, bool)
 
 
-class SetsOfBlocks:
-    """Puts the values of the blocks of a file together, for the columns of `field_ids`."""
+def bytes_of(values: Iterable[int | bytes]) -> int:
+    """About how many bytes a set takes in a file, unpacked."""
+    return sum(len(value) + 1 if isinstance(value, bytes) else 4 for value in values)
 
-    def __init__(self, field_ids: Iterable[int]) -> None:
+
+class SetsOfBlocks:
+    """Puts the values of the blocks of a file together, for the columns of `field_ids`.
+
+    Has at most `most_bytes` (see `bytes_of`): the largest sets are dropped.
+    """
+
+    def __init__(self, field_ids: Iterable[int], most_bytes: int = MOST_HELD) -> None:
         self._sets: dict[int, set[int | bytes]] = {identifier: set() for identifier in field_ids}
+        self._sizes = dict.fromkeys(self._sets, 0)
+        self._bytes = 0
+        self._most_bytes = most_bytes
         self._rows = 0
 
     def most_of(self, field_id: int | None, rows: int) -> int:
@@ -76,16 +90,29 @@ class SetsOfBlocks:
             return -1
         return min(MOST_VALUES, max(FEWEST, (self._rows + rows) // ROWS_OF_VALUE))
 
-    def add(self, rows: int, block: Iterable[tuple[int, tuple[int, ...] | tuple[bytes, ...] | None]]) -> None:
-        """Add a block: pairs of a field id and its distinct values, None if they aren't known."""
+    def add(self, field_id: int, distinct: tuple[int, ...] | tuple[bytes, ...] | None) -> None:
+        """Add the distinct values of a column in a block, None if they aren't known."""
+        values = self._sets.get(field_id)
+        if values is None:
+            return
+        count = len(values)
+        values.update(distinct or ())
+        if distinct is None or len(values) > MOST_VALUES:
+            self._drop(field_id)
+        elif len(values) > count:
+            size = bytes_of(values)
+            self._bytes += size - self._sizes[field_id]
+            self._sizes[field_id] = size
+            while self._bytes > self._most_bytes:
+                self._drop(max(self._sizes, key=self._sizes.__getitem__))
+
+    def end_block(self, rows: int) -> None:
+        """Count the rows of a block whose values were added."""
         self._rows += rows
-        for identifier, distinct in block:
-            values = self._sets.get(identifier)
-            if values is None:
-                continue
-            values.update(distinct or ())
-            if distinct is None or len(values) > MOST_VALUES:
-                del self._sets[identifier]
+
+    def _drop(self, field_id: int) -> None:
+        del self._sets[field_id]
+        self._bytes -= self._sizes.pop(field_id)
 
     @property
     def sets(self) -> Mapping[int, frozenset[int | bytes]]:

@@ -27,7 +27,7 @@ from archiver.storage.parquet.compact_thrift import (
     packed,
 )
 from archiver.storage.parquet.thrift_reader import read_struct
-from archiver.storage.value_sets import ValueSets
+from archiver.storage.value_sets import ValueSets, bytes_of
 
 FOOTER_KEY: Final = "archiver.index"
 LARGEST: Final = 16 << 20
@@ -112,9 +112,7 @@ def blob_of(
 ) -> tuple[bytes, Mapping[int, frozenset[int | bytes]]]:
     """Pack a blob. Return it with the sets that are in it: the largest are left out if `limit` bytes are too few."""
     kept, left = {}, min(limit * UNPACKED, MOST_UNPACKED)
-    for weight, identifier in sorted(
-        (4 + sum(map(_weight, values)), identifier) for identifier, values in sets.items()
-    ):
+    for weight, identifier in sorted((4 + bytes_of(values), identifier) for identifier, values in sets.items()):
         left -= weight
         if left >= 0:
             kept[identifier] = sets[identifier]
@@ -165,7 +163,3 @@ def _parsed_set(fields: Fields) -> tuple[int, frozenset[int] | frozenset[bytes]]
     if texts:
         return number(fields, _FIELD), frozenset(map(bytes, texts))
     return number(fields, _FIELD), frozenset(listed(fields, _NUMBERS, I64))
-
-
-def _weight(value: int | bytes) -> int:
-    return len(value) + 1 if isinstance(value, bytes) else 4

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +21,25 @@ from hypothesis import strategies as st
 
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
+from archiver.storage.parquet.bloom_filters import FilterSize
 from archiver.storage.parquet.columns.file_writer import FileWriter
 from archiver.storage.parquet.compact_thrift import ThriftError
 from archiver.storage.parquet.encodings import choose_encodings
 from archiver.storage.parquet.file_end import FileEnd
-from archiver.storage.parquet.index_blob import LARGEST, BlobPlace, IndexBlob, blob_of
+from archiver.storage.parquet.index_blob import LARGEST, MOST_UNPACKED, BlobPlace, IndexBlob, blob_of
 from archiver.storage.parquet.leaves import leaves_of
 from archiver.storage.parquet.writer import column_plans, listed_leaves
 from archiver.storage.segment import SegmentLayout
 from archiver.storage.spool_file import SpoolFile
-from archiver.storage.value_sets import FEWEST, MOST_VALUES, SetLimits, SetsOfBlocks, ValueSets
+from archiver.storage.value_sets import (
+    FEWEST,
+    MOST_VALUES,
+    ROWS_OF_VALUE,
+    SetLimits,
+    SetsOfBlocks,
+    ValueSets,
+    bytes_of,
+)
 from catalog.model import DataFileInfo
 from catalog.partitioning import PartitionTuple
 from catalog.value_terms import MOST_BYTES, Lookup, ValueTerms, term_of
@@ -266,11 +277,66 @@ def test_files_with_few_rows_list_few_values() -> None:
     sets = SetsOfBlocks([1, 2])
     assert [sets.most_of(identifier, 100) for identifier in (1, 3, None)] == [FEWEST, -1, -1]
     assert sets.most_of(1, 1 << 20) == MOST_VALUES
-    sets.add(10, [(1, (1, 2)), (2, None)])
-    sets.add(10, [(1, (2, 3)), (2, (1,))])
+    for block in ({1: (1, 2), 2: None}, {1: (2, 3), 2: (1,)}):
+        for identifier, distinct in block.items():
+            sets.add(identifier, distinct)
+        sets.end_block(10)
     assert sets.sets == {1: {1, 2, 3}}
-    sets.add(10, [(1, tuple(range(MOST_VALUES + 1)))])
+    assert sets.most_of(1, 1_004) == 1_024 // ROWS_OF_VALUE
+    sets.add(1, tuple(range(MOST_VALUES + 1)))
     assert sets.sets == {}
+
+
+@given(
+    blocks=st.lists(
+        st.dictionaries(st.integers(1, 6), st.lists(st.binary(max_size=9), unique=True) | st.none()), max_size=6
+    )
+)
+def test_sets_of_an_open_file_are_bounded(blocks: list[dict[int, list[bytes] | None]]) -> None:
+    sets = SetsOfBlocks(range(1, 7), most_bytes=60)
+    values: dict[int, set[bytes]] = {identifier: set() for identifier in range(1, 7)}
+    unknown = set()
+    for block in blocks:
+        for identifier, distinct in block.items():
+            sets.add(identifier, None if distinct is None else tuple(distinct))
+            values[identifier].update(distinct or ())
+            if distinct is None:
+                unknown.add(identifier)
+            assert sum(map(bytes_of, sets.sets.values())) <= 60
+        sets.end_block(20)
+    assert all(kept == values[identifier] for identifier, kept in sets.sets.items())
+    assert not sets.sets.keys() & unknown
+    if sum(map(bytes_of, values.values())) <= 60:
+        assert sets.sets.keys() == values.keys() - unknown
+
+
+def test_the_largest_sets_of_an_open_file_go_first() -> None:
+    sets = SetsOfBlocks([1, 2, 3], most_bytes=100)
+    sets.add(1, tuple(b"%030d" % number for number in range(2)))
+    sets.add(2, (b"x",))
+    sets.add(3, tuple(range(11)))
+    assert sets.sets.keys() == {2, 3}
+    assert [sets.most_of(identifier, 100) for identifier in (1, 2, 3)] == [-1, FEWEST, FEWEST]
+    assert SetLimits().most_held >= MOST_UNPACKED
+
+
+def test_a_written_block_keeps_no_values_and_filters() -> None:
+    schema = pa.schema([arrow_field("text", pa.string(), 7)])
+    leaves, sink = leaves_of(schema), pa.BufferOutputStream()
+    batch = pa.record_batch([pa.array([f"{number % 500:0100}" for number in range(20_000)])], schema=schema)
+    sizes = {0: FilterSize(10_000, 0.01)}
+    plans = column_plans(leaves, choose_encodings(leaves, batch), 3, filters=sizes)
+    file = FileWriter(sink, schema, plans, listed=listed_leaves(leaves), limits=EVERYWHERE)
+    file.write([batch])
+    gc.collect()
+    tracemalloc.start()
+    for _ in range(20):
+        file.write([batch])
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 500_000, "20 blocks with 500 values of 100 bytes, and a filter"
+    file.close({})
+    assert len(file.sets[7]) == 500
 
 
 def test_terms_fit_the_registry() -> None:

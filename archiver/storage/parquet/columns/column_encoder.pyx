@@ -121,8 +121,8 @@ cdef class Chunk:
     cdef readonly int64_t size, unpacked, start
     cdef readonly bytes column_index    # None if there is none
     cdef readonly bytes offset_index
-    cdef readonly bytes bloom_filter    # None if there is none
-    cdef readonly tuple distinct        # all values but nulls, once each; None if they aren't known
+    cdef public bytes bloom_filter      # None if there is none, or when it is written
+    cdef public tuple distinct          # all values but nulls, once each; None if they aren't known, or taken
     cdef bytes _before, _sizes
 
     def metadata(self, filter_offset, filter_size):

@@ -46,6 +46,8 @@ class _Group:
     chunks: tuple[Chunk, ...]
     filters: Mapping[int, tuple[int, int]]
     """Position and size of bloom filters, by column number."""
+    sums: Mapping[int, bytes]
+    """Their checksums."""
     is_sorted: bool
 
 
@@ -72,7 +74,7 @@ class FileWriter:
         self._sorted_by = tuple(sorted_by)
         self._columns = planned_columns(schema, plans)
         self._groups: list[_Group] = []
-        self._listed, self._sets, self._limits = listed, SetsOfBlocks(listed.values()), limits
+        self._listed, self._sets, self._limits = listed, SetsOfBlocks(listed.values(), limits.most_held), limits
         self.sets: Mapping[int, frozenset[int | bytes]] = {}
         """The sets of values in the file, by field id, when it is closed."""
         self._size = 0
@@ -99,8 +101,8 @@ class FileWriter:
         self._is_broken = True
         chunks = tuple(self._written(writer, number, rows) for number in range(len(self._columns)))
         self._size = writer.written
-        self._sets.add(rows.rows, ((field_id, chunks[number].distinct) for number, field_id in self._listed.items()))
-        self._groups.append(_Group(rows.rows, chunks, self._put_filters(chunks), is_sorted))
+        self._sets.end_block(rows.rows)
+        self._groups.append(_Group(rows.rows, chunks, *self._put_filters(chunks), is_sorted))
         self._is_broken = False
 
     def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
@@ -119,13 +121,17 @@ class FileWriter:
             raise StorageError("the file can't go on: writing it failed before, or it is finished")
 
     def _written(self, writer: ChunkWriter, number: int, rows: Rows) -> Chunk:
-        column = self._columns[number]
+        column, listed = self._columns[number], self._listed.get(number)
         try:
-            return writer.write(column, rows, self._sets.most_of(self._listed.get(number), rows.rows))
+            chunk = writer.write(column, rows, self._sets.most_of(listed, rows.rows))
         except OverflowError as error:
             raise StorageError("a row is too large for a page of 2 GiB", column=column.name) from error
         except NullNotAllowed as error:
             raise StorageError("a row has a null where its column allows none", column=column.name) from error
+        if listed is not None:
+            self._sets.add(listed, chunk.distinct)
+            chunk.distinct = None
+        return chunk
 
     def _put(self, data: bytes) -> None:
         self._sink.write(data)
@@ -140,21 +146,20 @@ class FileWriter:
         self._put(b"".join(filter(None, parts)))
         return places
 
-    def _put_filters(self, chunks: Sequence[Chunk]) -> Mapping[int, tuple[int, int]]:
-        places = {}
+    def _put_filters(self, chunks: Sequence[Chunk]) -> tuple[Mapping[int, tuple[int, int]], Mapping[int, bytes]]:
+        places, sums = {}, {}
         for index, chunk in enumerate(chunks):
             if chunk.bloom_filter is not None:
                 start = self._size
                 self._put(filter_header(len(chunk.bloom_filter)) + chunk.bloom_filter)
                 places[index] = start, self._size - start
-        return places
+                sums[index] = segment_sums(chunk.bloom_filter)
+                chunk.bloom_filter = None
+        return places, sums
 
     def _put_blob(self) -> Mapping[str, str]:
         checks = {
-            (number, index): segment_sums(chunk.bloom_filter)
-            for number, group in enumerate(self._groups)
-            for index, chunk in enumerate(group.chunks)
-            if chunk.bloom_filter is not None
+            (number, index): sums for number, group in enumerate(self._groups) for index, sums in group.sums.items()
         }
         blob, self.sets = blob_of(self._sets.sets, checks, self._limits.bytes_of(self._size))
         if not blob:
