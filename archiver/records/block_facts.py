@@ -14,12 +14,13 @@ from archiver.archive.assemble import Mappings
 from archiver.archive.file_columns import MICROS_PER_TIME_COLUMN
 from archiver.records.column_answers import is_absent, speaks_for_all
 from archiver.records.possible import Leaf, may_be, may_hold, may_match
-from archiver.records.set_facts import may_hold_by_sets, may_match_by_sets
+from archiver.records.set_facts import is_in_sets, may_hold_by_sets, may_match_by_sets
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import Mask, Where
 from archiver.records.where_syntax import BytesAre, ColumnIs, NullTest, NumberIs
 from archiver.storage.row_columns import LOG_APPEND_TIME, MICROS_PER_MILLI, NO_TIMESTAMP
 from archiver.storage.segment import Block, SegmentReader
+from archiver.storage.value_sets import is_listed_value
 from schema_mapping import names
 from schema_mapping.columns.fixed import (
     APPEND_TIMESTAMP_ID,
@@ -85,11 +86,12 @@ class BlockFacts:
         return count != 0
 
     def _by_set(self, leaf: Leaf) -> bool:
-        sets = self.reader.value_sets
         if not isinstance(leaf, ColumnIs):
-            return may_hold_by_sets(leaf, sets, self.key_id)
+            return not is_in_sets(leaf, self.key_id) or may_hold_by_sets(leaf, self.reader.value_sets, self.key_id)
         column = self.columns[leaf]
-        return may_match_by_sets(column, sets) or not self._speaks(column)
+        if not is_listed_value(column.value):
+            return True
+        return may_match_by_sets(column, self.reader.value_sets) or not self._speaks(column)
 
     def _by_filter(self, leaf: Leaf) -> bool:
         match leaf:

@@ -25,6 +25,17 @@ _MATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 
+def is_in_sets(leaf: Leaf, key_id: int | None) -> bool:
+    """Whether sets may have what a condition on keys or headers is about. They are not read for other ones."""
+    match leaf:
+        case BytesAre("key"):
+            return key_id is not None
+        case BytesAre(Header()) | NullTest(Header()) | Exists(Header()):
+            return True
+        case _:
+            return False
+
+
 def may_hold_by_sets(leaf: Leaf, sets: ValueSets, key_id: int | None) -> bool:
     """Whether a condition on keys or headers may hold for a row. `key_id` is None if keys aren't as archived."""
     match leaf:
