@@ -271,7 +271,7 @@ def open_archive(
     def ledger(cluster_id: str, table_uuid: UUID) -> LedgerState:
         from catalog.registry import RegistryReader
 
-        with RegistryReader(config.registry.dsn, connections=1, answers_within=VALUES_WITHIN) as reader:
+        with RegistryReader(config.registry.dsn, connections=1) as reader:
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
             if row is None:
                 raise ReplayError(

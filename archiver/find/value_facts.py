@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -19,31 +19,46 @@ from schema_mapping.columns.fixed import HEADER_KEY_ID, HEADER_VALUE_ID, RAW_HEA
 Absent: TypeAlias = Callable[[Sequence[str], Sequence[Lookup]], Mapping[str, Sequence[bool]]]
 """For paths of files, says of each lookup whether no row has the value. Leaves out files that it doesn't know."""
 
+MOST_ANSWERS: Final = 5_000_000
+"""Values times files of a search: each answer takes a byte, and some more on its way."""
+
 
 @dataclass(frozen=True, slots=True)
 class ValueFacts:
-    """Answers of the registry for some files. `absent` says of each lookup and file that no row has the value."""
+    """Answers of the registry for some files. `absent` says of each lookup and file that no row has the value.
+
+    It may be about the first files only: the other ones may have any value.
+    """
 
     lookups: Mapping[Lookup, int]
     absent: Mask
+    files: int
 
     @classmethod
-    def of(cls, leaves: Sequence[tuple[tuple[Lookup, ...], ...]], paths: Sequence[str], ask: Absent) -> ValueFacts:
-        """Look the values up, all at once."""
+    def of(
+        cls,
+        leaves: Sequence[tuple[tuple[Lookup, ...], ...]],
+        paths: Sequence[str],
+        ask: Absent,
+        *,
+        most: int = MOST_ANSWERS,
+    ) -> ValueFacts:
+        """Look the values up, all at once, in as many files as give `most` answers."""
         distinct = dict.fromkeys(lookup for needs in leaves for need in needs for lookup in need)
         lookups = {lookup: number for number, lookup in enumerate(distinct)}
-        answers = ask(paths, list(lookups)) if lookups and paths else {}
-        absent = np.zeros((len(lookups), len(paths)), np.bool_)
-        for number, path in enumerate(paths):
+        asked = paths[: most // len(lookups)] if lookups else []
+        answers = ask(asked, list(lookups)) if asked else {}
+        absent = np.zeros((len(lookups), len(asked)), np.bool_)
+        for number, path in enumerate(asked):
             if path in answers:
                 absent[:, number] = answers[path]
-        return cls(lookups, absent)
+        return cls(lookups, absent, len(paths))
 
     def possible(self, needs: Sequence[Sequence[Lookup]]) -> Mask:
         """Which files may have a row with one value of each need."""
-        possible = np.ones(self.absent.shape[1], np.bool_)
+        possible = np.ones(self.files, np.bool_)
         for need in needs:
-            possible &= ~self.absent[[self.lookups[lookup] for lookup in need]].all(axis=0)
+            possible[: self.absent.shape[1]] &= ~self.absent[[self.lookups[lookup] for lookup in need]].all(axis=0)
         return possible
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -35,8 +36,7 @@ def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bo
             return may_hold(term, judge, negated=not negated)
         case AllOf(terms) | AnyOf(terms):
             combine = np.logical_and if isinstance(condition, AllOf) is not negated else np.logical_or
-            masks: Mask = combine.reduce([may_hold(term, judge, negated=negated) for term in terms])
-            return masks
+            return reduce(combine, (may_hold(term, judge, negated=negated) for term in terms))
         case NumberIs(field, comparison, value) if negated:
             return judge(NumberIs(field, OPPOSITE[comparison], value))
         case _:

@@ -18,13 +18,11 @@ SELECT min(id), topic_id, path, %(columns)s, %(terms)s FROM files
 WHERE topic_id = %(topic)s AND path = %(path)s AND state IN ('uploaded', 'committed') GROUP BY topic_id, path
 ON CONFLICT DO NOTHING
 """
-_ABSENT: Final = """
-SELECT path, ARRAY(
-    SELECT field = ANY(columns) AND NOT term = ANY(terms)
-    FROM unnest(%(fields)s::integer[], %(wanted)s::bigint[]) WITH ORDINALITY AS lookup(field, term, place)
-    ORDER BY place)
-FROM file_values WHERE topic_id = %(topic)s AND path = ANY(%(paths)s)
+_FOUND: Final = """
+SELECT path, columns, ARRAY(SELECT term FROM unnest(terms) AS term WHERE term = ANY(%(wanted)s::bigint[]))
+FROM file_values WHERE topic_id = %(topic)s AND path = ANY(%(paths)s) AND columns && %(fields)s::integer[]
 """
+"""Planned with its values (Postgres hashes an array that is constant), so not prepared."""
 
 
 def note(connection: Connection, topic: TopicRow, files: Mapping[str, ValueTerms]) -> None:
@@ -42,13 +40,20 @@ def note(connection: Connection, topic: TopicRow, files: Mapping[str, ValueTerms
 def absent(
     connection: Connection, topic: TopicRow, paths: Sequence[str], lookups: Sequence[Lookup]
 ) -> dict[str, list[bool]]:
-    """Return for the recorded files of `paths`, for each lookup, whether no row has the value."""
+    """Return for files of `paths`, for each lookup, whether no row has the value.
+
+    Leaves out files that aren't recorded, or with none of the columns.
+    """
     fields, terms = columns_and_terms(lookups)
+    pairs = list(zip(fields, terms, strict=True))
+    wanted = {"topic": topic.id, "fields": sorted(set(fields)), "wanted": sorted(set(terms))}
     answers: dict[str, list[bool]] = {}
     for start in range(0, len(paths), _AT_ONCE):
         part = list(paths[start : start + _AT_ONCE])
-        rows = connection.execute(_ABSENT, {"topic": topic.id, "paths": part, "fields": fields, "wanted": terms})
-        answers.update(dict(rows.fetchall()))
+        rows = connection.execute(_FOUND, {**wanted, "paths": part}, prepare=False)
+        for path, columns, present in rows:
+            known, has = frozenset(columns), frozenset(present)
+            answers[path] = [field in known and term not in has for field, term in pairs]
     return answers
 
 

@@ -74,7 +74,8 @@ class Postgres:
     ) -> None:
         """Without `may_write` all transactions are read-only.
 
-        With `answers_within` calls fail after these seconds, even on a silent network.
+        With `answers_within` calls fail after these seconds without an answer, even on a silent network. Statements of
+        readers are ended then, too.
         """
         self._conninfo, self._where = _read_dsn(dsn, answers_within)
         self._configure = partial(_configure, may_write=may_write, answers_within=answers_within)
@@ -255,6 +256,8 @@ def _configure(connection: Connection, *, may_write: bool, answers_within: float
     settings = {"lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
     if not may_write:
         settings["default_transaction_read_only"] = "on"
+        if answers_within is not None:
+            settings["statement_timeout"] = milliseconds
     for name, value in settings.items():
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 

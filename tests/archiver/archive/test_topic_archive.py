@@ -13,7 +13,9 @@ from archiver.archive import topic_archive
 from archiver.archive.topic_archive import open_archive
 from archiver.config import load_config
 from archiver.errors import ArchiveReplaced, RecordsRetired
-from catalog.errors import RolledBack
+from catalog import registry
+from catalog.errors import RegistryUnreachable, RolledBack
+from catalog.value_terms import Lookup
 from tests.support.archive.lake import Lake
 
 
@@ -144,3 +146,27 @@ def test_registry_and_journal_are_asked_about_the_table_that_is_read(
 
     assert sum(batch.num_rows for batch in opened.records(0)) == 10
     assert requests == [before, str(before)]
+
+
+def test_only_advisory_values_have_to_be_answered_soon(
+    lake: Lake, archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "archiver.toml"
+    path.write_text(
+        '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
+        '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n[topics.orders]\n'
+    )
+    limits: list[float | None] = []
+
+    def reader(_dsn: str, *, connections: int, answers_within: float | None = None) -> None:
+        limits.append(answers_within)
+        raise RegistryUnreachable("it doesn't answer")
+
+    monkeypatch.setattr(registry, "RegistryReader", reader)
+    fill(lake, archive, range(10), b"v")
+    opened = open_archive(load_config(path, {}), "orders", lake)
+    with pytest.raises(RegistryUnreachable):
+        opened.absent_values(["file"], [Lookup(7, 1)])
+    with pytest.raises(RegistryUnreachable):
+        opened.ledger()
+    assert limits == [topic_archive.VALUES_WITHIN, None]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
 from catalog.errors import RegistryError, RegistryUnreachable
-from catalog.registry.postgres import Postgres
+from catalog.registry import postgres
+from catalog.registry.postgres import LOCK_SECONDS, Postgres
 
 
 def test_a_dsn_that_cannot_be_read_is_not_printed():
@@ -24,3 +26,23 @@ def test_nobody_there_names_host_and_database_never_the_password():
     assert all(part in text for part in ("127.0.0.1", str(port), "'archive'", "'archiver'"))
     assert "hush" not in text
     assert caught.value.retryable
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+@pytest.mark.parametrize("seconds", [None, 5.0])
+def test_statements_of_readers_that_answer_soon_are_ended(may_write: bool, seconds: float | None):
+    connection = Settings()
+    postgres._configure(connection, may_write=may_write, answers_within=seconds)  # type: ignore[arg-type]
+    assert connection.values["lock_timeout"] == str(int((seconds or LOCK_SECONDS) * 1_000))
+    is_ended = seconds is not None and not may_write
+    assert connection.values.get("statement_timeout") == ("5000" if is_ended else None)
+
+
+class Settings:
+    """A connection that keeps what it is set to."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def execute(self, _statement: str, values: tuple[str, str]) -> Any:
+        self.values[values[0]] = values[1]
