@@ -18,11 +18,18 @@ SELECT min(id), topic_id, path, %(columns)s, %(terms)s FROM files
 WHERE topic_id = %(topic)s AND path = %(path)s AND state IN ('uploaded', 'committed') GROUP BY topic_id, path
 ON CONFLICT DO NOTHING
 """
-_FOUND: Final = """
+_FEW: Final = 16
+"""Up to this number, terms are searched in the list of each file. If there are more, each list is joined by hash."""
+
+_FEW_FOUND: Final = """
+SELECT path, columns, ARRAY(SELECT term FROM unnest(%(wanted)s::bigint[]) AS term WHERE term = ANY(terms))
+FROM file_values WHERE topic_id = %(topic)s AND path = ANY(%(paths)s) AND columns && %(fields)s::integer[]
+"""
+_MANY_FOUND: Final = """
 SELECT path, columns, ARRAY(SELECT term FROM unnest(terms) AS term WHERE term = ANY(%(wanted)s::bigint[]))
 FROM file_values WHERE topic_id = %(topic)s AND path = ANY(%(paths)s) AND columns && %(fields)s::integer[]
 """
-"""Planned with its values (Postgres hashes an array that is constant), so not prepared."""
+"""Not prepared: Postgres hashes an array only if it is constant in the plan."""
 
 
 def note(connection: Connection, topic: TopicRow, files: Mapping[str, ValueTerms]) -> None:
@@ -46,14 +53,16 @@ def absent(
     """
     fields, terms = columns_and_terms(lookups)
     pairs = list(zip(fields, terms, strict=True))
-    wanted = {"topic": topic.id, "fields": sorted(set(fields)), "wanted": sorted(set(terms))}
+    distinct = sorted(set(terms))
+    values = {"topic": topic.id, "fields": sorted(set(fields)), "wanted": distinct}
+    query = _FEW_FOUND if len(distinct) <= _FEW else _MANY_FOUND
     answers: dict[str, list[bool]] = {}
     for start in range(0, len(paths), _AT_ONCE):
         part = list(paths[start : start + _AT_ONCE])
-        rows = connection.execute(_FOUND, {**wanted, "paths": part}, prepare=False)
+        rows = connection.execute(query, {**values, "paths": part}, prepare=False)
         for path, columns, present in rows:
-            known, has = frozenset(columns), frozenset(present)
-            answers[path] = [field in known and term not in has for field, term in pairs]
+            listed, has = frozenset(columns), frozenset(present)
+            answers[path] = [field in listed and term not in has for field, term in pairs]
     return answers
 
 

@@ -78,7 +78,7 @@ class Postgres:
         readers are ended then, too.
         """
         self._conninfo, self._where = _read_dsn(dsn, answers_within)
-        self._configure = partial(_configure, may_write=may_write, answers_within=answers_within)
+        self._configure = partial(configure_session, may_write=may_write, answers_within=answers_within)
         with self.in_our_words():
             self._check_pooler()
             self._connect().close()
@@ -251,7 +251,7 @@ def check_dsn(dsn: str) -> None:
     _read_dsn(dsn)
 
 
-def _configure(connection: Connection, *, may_write: bool, answers_within: float | None = None) -> None:
+def configure_session(connection: Connection, *, may_write: bool, answers_within: float | None = None) -> None:
     milliseconds = str(int((answers_within or LOCK_SECONDS) * 1000))
     settings = {"lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds}
     if not may_write:

@@ -205,6 +205,10 @@ class TestFileValues:
             assert reader.values.absent(orders, paths[1:2], lookups[:1]) == {paths[1]: [True]}
             assert reader.values.absent(orders, paths, lookups[2:3]).keys() == {paths[0]}, "only it lists the column"
             assert reader.values.absent(orders, paths, []) == {}
+            many = [Lookup(8, number) for number in range(380, 420)]
+            assert reader.values.absent(orders, paths, many) == {
+                paths[0]: [number >= 400 for number in range(380, 420)]
+            }
         assert registry.values.missing(orders, paths) == [], "none is committed"
         registry.files.confirm(orders, [range_.id for range_ in staged], commit_id="c")
         assert registry.values.missing(orders, [*paths, "elsewhere"]) == [paths[2]]

@@ -136,8 +136,8 @@ def test_registry_and_journal_are_asked_about_the_table_that_is_read(
             requests.append(self._journal().folder.rpartition("/")[2])
             return archive.rows
 
-    monkeypatch.setattr(topic_archive, "RegistryMappings", Registry)
-    monkeypatch.setattr(topic_archive, "JournalMappings", Journal)
+    for name, source in (("RegistryMappings", Registry), ("JournalMappings", Journal)):
+        monkeypatch.setattr(topic_archive, name, source)
     fill(lake, archive, range(10), b"v")
     lake.rewrite()  # without footers
     before = lake.metadata.table_uuid
@@ -148,7 +148,7 @@ def test_registry_and_journal_are_asked_about_the_table_that_is_read(
     assert requests == [before, str(before)]
 
 
-def test_only_advisory_values_have_to_be_answered_soon(
+def test_only_values_must_be_answered_soon(
     lake: Lake, archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "archiver.toml"

@@ -21,7 +21,7 @@ def test_a_list_of_values_takes_the_memory_of_few_masks() -> None:
     assert peak < 10 * files
 
 
-def test_lists_hold_for_one_value_and_negated_ones_for_all() -> None:
+def test_negated_lists_hold_for_all_values() -> None:
     where = Where.parse("offset in (1, 2)")
     judge = {1: np.array([True, True, False]), 2: np.array([False, True, False])}
     assert may_hold(where.condition, lambda leaf: judge[leaf.value]).tolist() == [True, True, False]  # type: ignore[union-attr, index]

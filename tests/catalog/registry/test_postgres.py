@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from catalog.errors import RegistryError, RegistryUnreachable
-from catalog.registry import postgres
-from catalog.registry.postgres import LOCK_SECONDS, Postgres
+from catalog.registry.postgres import LOCK_SECONDS, Postgres, configure_session
 
 
 def test_a_dsn_that_cannot_be_read_is_not_printed():
@@ -30,9 +29,9 @@ def test_nobody_there_names_host_and_database_never_the_password():
 
 @pytest.mark.parametrize("may_write", [True, False])
 @pytest.mark.parametrize("seconds", [None, 5.0])
-def test_statements_of_readers_that_answer_soon_are_ended(may_write: bool, seconds: float | None):
+def test_statements_of_readers_end_in_time(may_write: bool, seconds: float | None):
     connection = Settings()
-    postgres._configure(connection, may_write=may_write, answers_within=seconds)  # type: ignore[arg-type]
+    configure_session(connection, may_write=may_write, answers_within=seconds)  # type: ignore[arg-type]
     assert connection.values["lock_timeout"] == str(int((seconds or LOCK_SECONDS) * 1_000))
     is_ended = seconds is not None and not may_write
     assert connection.values.get("statement_timeout") == ("5000" if is_ended else None)
