@@ -85,7 +85,7 @@ def test_what_can_not_work_is_refused(folder: Path, text: str, key: str) -> None
         (ACL.replace("User:*", "User:a*b"), "serve.acls.0.principal"),
         (ACL.replace('["*"]', '["a*b"]'), "serve.acls.0.topics"),
         (ACL.replace('topics = ["*"]', ""), "serve.acls.0"),
-        (ACL + 'operations = ["write"]\n', "serve.acls.0.operations"),
+        (ACL + 'operations = ["alter"]\n', "serve.acls.0.operations"),
         (ACL + 'permission = "maybe"\n', "serve.acls.0.permission"),
         ('[[serve.quotas]]\nprincipal = "User:*"\n', "serve.quotas.0"),
     ],
