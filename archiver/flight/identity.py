@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import secrets
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from archiver.access.rules import Access
-from archiver.errors import AuthenticationFailed
+from archiver.errors import AuthenticationFailed, IntakeFull
 from archiver.serve.security import Attempts, Security, Session, Shaken
 
 _MOST_TOKENS: Final = 10_000
+MOST_ATTEMPTS: Final = 64
+"""Credentials of an address that are checked or delayed at once: each takes one of `max_streams`."""
+_RETRY_SECONDS: Final = 1.0
 _REFUSED: Final = "the credentials are missing, unknown, wrong or too old"
 
 
 class CallIdentity:
-    """`access` of one call, and whether its authentication has expired since."""
+    """`access` of one call, and until when it holds, if not for good."""
 
-    def __init__(self, access: Access, has_expired: Callable[[], bool]) -> None:
+    def __init__(self, access: Access, has_expired: Callable[[], bool], ends_at: float = math.inf) -> None:
         self.access = access
         self.has_expired = has_expired
+        self.ends_at = ends_at
 
 
 class Identities:
@@ -33,6 +39,7 @@ class Identities:
         """`seconds` is the lifetime of a handshake's token."""
         self._security = security
         self._attempts = Attempts()
+        self._attempting: Counter[str] = Counter()
         self._seconds = seconds
         self._clock = clock
         self._tokens: dict[str, tuple[float, Access]] = {}
@@ -55,14 +62,14 @@ class Identities:
             case _:
                 raise AuthenticationFailed(_REFUSED)
 
-    def token(self, access: Access) -> str:
-        """Make a token for later calls of this client."""
+    def token(self, identity: CallIdentity) -> str:
+        """Make a token for later calls of this client. It ends with what it was made from: a token renews none."""
         now = self._clock()
         self._tokens = {name: kept for name, kept in self._tokens.items() if kept[0] > now}
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(32)
-        self._tokens[token] = (now + self._seconds, access)
+        self._tokens[token] = (min(now + self._seconds, identity.ends_at), identity.access)
         return token
 
     def _by_token(self, token: str) -> CallIdentity | None:
@@ -70,20 +77,27 @@ class Identities:
         if kept is None or kept[0] <= self._clock():
             return None
         ends, access = kept
-        return CallIdentity(access, lambda: self._clock() >= ends)
+        return CallIdentity(access, lambda: self._clock() >= ends, ends)
 
     async def _authenticated(self, session: Session, proof: tuple[str, bytes], address: str) -> CallIdentity:
         mechanism, message = proof
         if session.handshake(mechanism, is_raw=False) is not Shaken.BEGUN:
             raise AuthenticationFailed(_REFUSED)
+        if self._attempting[address] >= MOST_ATTEMPTS:
+            raise IntakeFull("many credentials of this address are being checked", retry_seconds=_RETRY_SECONDS)
+        self._attempting[address] += 1
         try:
             async with self._attempts.one(address, session.user_in(message)):
                 granted = await session.authenticate(message)
         except AuthenticationFailed as error:
             raise AuthenticationFailed(_REFUSED) from error
+        finally:
+            self._attempting[address] -= 1
+            if not self._attempting[address]:
+                del self._attempting[address]
         if not granted.is_done or session.access is None:
             raise AuthenticationFailed(_REFUSED)
-        return CallIdentity(session.access, lambda: session.has_expired)
+        return CallIdentity(session.access, lambda: session.has_expired, session.ends_at)
 
 
 def _der(certificates: Sequence[bytes]) -> bytes | None:

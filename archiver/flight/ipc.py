@@ -24,7 +24,11 @@ _U16: Final = Struct("<H")
 _I64: Final = Struct("<q")
 _BUFFER: Final = Struct("<qq")
 _HEADER_TYPE, _HEADER = 1, 2
-_BUFFERS, _COMPRESSION = 2, 3
+_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
+_ROW_BYTES: Final = 20
+"""A timestamp, and offsets of key, value and headers."""
+_LEAST_ROW_BYTES: Final = 4
+"""A row of a batch has an offset of its value."""
 
 
 def read_schema(header: memoryview) -> pa.Schema:
@@ -52,6 +56,19 @@ def read_batch(header: memoryview, body: memoryview, schema: pa.Schema, *, most_
     except (pa.ArrowException, OSError, ValueError) as failure:
         raise BadBatch(f"the batch is not valid Arrow data: {failure}") from None
     return batch
+
+
+def kept_bytes(header: memoryview, body: memoryview, *, most_bytes: int) -> int:
+    """About the bytes of a batch in the log; 0 if it is too large for `read_batch`. Raises BadBatch."""
+    _check_kind(header, _BATCH)
+    try:
+        position = _Table(header, _U32.unpack_from(header, 0)[0]).table(_HEADER)
+        length = None if position is None else position.field(_LENGTH)
+        rows = 0 if length is None else _I64.unpack_from(header, length)[0]
+    except (error, IndexError):
+        raise BadBatch("the header of a record batch can't be read") from None
+    unpacked = _unpacked_bytes(header, body)
+    return 0 if unpacked > most_bytes else unpacked + _ROW_BYTES * min(max(rows, 0), unpacked // _LEAST_ROW_BYTES)
 
 
 def _encapsulated(header: memoryview, body: memoryview | bytes) -> bytes:

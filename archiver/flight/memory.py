@@ -1,4 +1,4 @@
-"""A bound for the bytes of messages that are not acknowledged yet."""
+"""A bound for the bytes of batches that are not durable yet."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class MessageMemory:
-    """For one event loop. A single message may always be taken."""
+    """For one event loop. A single batch may always be taken."""
 
     def __init__(self, most: int, *, patience: float = _PATIENCE_SECONDS) -> None:
         self._most = most
         self._patience = patience
-        self._freed = asyncio.Condition()
+        self._freed = asyncio.Event()
         self.used = 0
 
     async def take(self, size: int) -> None:
         """Wait until there is room. The client's stream stands still until then. Raises IntakeFull."""
-        async with self._freed:
-            try:
-                async with asyncio.timeout(self._patience):
-                    await self._freed.wait_for(lambda: self.used == 0 or self.used + size <= self._most)
-            except TimeoutError:
-                raise IntakeFull(
-                    "the server has as many unacknowledged rows as `flight.memory` allows",
-                    retry_seconds=_RETRY_SECONDS,
-                ) from None
-            self.used += size
+        try:
+            async with asyncio.timeout(self._patience):
+                while self.used and self.used + size > self._most:
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            raise IntakeFull(
+                "the server has as many unacknowledged rows as `flight.memory` allows",
+                retry_seconds=_RETRY_SECONDS,
+            ) from None
+        self.used += size
 
-    async def give_back(self, size: int) -> None:
-        async with self._freed:
-            self.used -= size
-            self._freed.notify_all()
+    def give_back(self, size: int) -> None:
+        self.used -= size
+        self._freed.set()

@@ -51,22 +51,22 @@ def parse_action(data: bytes) -> Action:
 
 
 def put_result(metadata: bytes) -> bytes:
-    return _field(1, metadata)
+    return bytes_field(1, metadata)
 
 
 def action_result(body: bytes) -> bytes:
-    return _field(1, body)
+    return bytes_field(1, body)
 
 
 def action_type(kind: str, description: str) -> bytes:
-    return _field(1, kind.encode()) + _field(2, description.encode())
+    return bytes_field(1, kind.encode()) + bytes_field(2, description.encode())
 
 
 def handshake_response(payload: bytes) -> bytes:
-    return _field(2, payload)
+    return bytes_field(2, payload)
 
 
-def _field(number: int, value: bytes) -> bytes:
+def bytes_field(number: int, value: bytes) -> bytes:
     return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
 
 

@@ -21,6 +21,13 @@ _HEADERS: Final = pa.list_(pa.field("element", _HEADER, nullable=False))
 
 def check_schema(schema: pa.Schema) -> None:
     """Raise BadBatch, which names the column, for a schema that isn't the records shape."""
+    try:
+        _check_columns(schema)
+    except UnicodeDecodeError:
+        raise BadBatch("the schema has names that are not UTF-8") from None
+
+
+def _check_columns(schema: pa.Schema) -> None:
     if len(set(schema.names)) < len(schema.names):
         raise BadBatch("the schema has two columns of one name")
     unknown = sorted(set(schema.names) - set(ROW_COLUMNS.names))
@@ -81,7 +88,8 @@ def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _fits(field: pa.Field) -> bool:
     match field.name:
         case "timestamp":
-            return bool(pa.types.is_timestamp(field.type) or pa.types.is_int64(field.type))
+            # reads the time zone's name: UnicodeDecodeError if it isn't UTF-8
+            return bool((pa.types.is_timestamp(field.type) and field.type.tz != "") or pa.types.is_int64(field.type))
         case "headers":
             return _is_headers(field.type)
         case _:
@@ -116,7 +124,8 @@ def _bytes(column: pa.Array | None, rows: int, name: str) -> pa.Array:
 
 def _headers(column: pa.Array | None, rows: int) -> pa.Array:
     if column is None:
-        return pa.array([[]] * 0, _HEADERS) if rows == 0 else pa.repeat(pa.scalar([], _HEADERS), rows)
+        offsets = pa.array(np.zeros(rows + 1, np.int32))  # `pa.repeat` takes 500 bytes for each row
+        return pa.ListArray.from_arrays(offsets, pa.array([], _HEADER), type=_HEADERS)
     try:
         if pa.types.is_map(column.type):
             entry = pa.struct([pa.field("key", column.type.key_type), pa.field("value", column.type.item_type)])

@@ -15,7 +15,7 @@ import pyarrow as pa
 from archiver.errors import AccessDenied, AuthenticationFailed, BadBatch, UnknownTopic
 from archiver.flight.batch_metadata import BatchMetadata, client_name
 from archiver.flight.identity import CallIdentity, Identities
-from archiver.flight.ipc import read_batch, read_schema
+from archiver.flight.ipc import kept_bytes, read_batch, read_schema
 from archiver.flight.memory import MessageMemory
 from archiver.flight.messages import (
     FlightData,
@@ -33,10 +33,12 @@ from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.filled_topic import FilledTopic
 from schema_mapping.errors import ContextError
 
+_Answer: TypeAlias = asyncio.Future[Acknowledgement]
 Context: TypeAlias = Any
 """A `grpc.aio.ServicerContext`, which is not typed."""
 SERVICE: Final = "arrow.flight.protocol.FlightService"
 DURABLE: Final = "disk"
+_REQUEST_SECONDS: Final = 10.0
 ACTIONS: Final = {
     "position": "the incarnation and the next batch id of a client: {topic, client}",
     "fence": "raise the incarnation of a client, so that older ones are refused: {topic, client}",
@@ -49,12 +51,6 @@ class FlightLimits:
 
     message_bytes: int
     window: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    size: int
-    answer: asyncio.Future[Acknowledgement]
 
 
 class FlightService:
@@ -76,40 +72,37 @@ class FlightService:
         self._workers = workers
 
     def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
+        """All take streams: gRPC reads the single message of other calls before the client is known."""
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
                 "DoPut": grpc.stream_stream_rpc_method_handler(self.do_put),
-                "DoAction": grpc.unary_stream_rpc_method_handler(self.do_action),
-                "ListActions": grpc.unary_stream_rpc_method_handler(self.list_actions),
+                "DoAction": grpc.stream_stream_rpc_method_handler(self.do_action),
+                "ListActions": grpc.stream_stream_rpc_method_handler(self.list_actions),
                 "Handshake": grpc.stream_stream_rpc_method_handler(self.handshake),
             },
         )
 
     async def do_put(self, messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
         """Answer each batch once it is durable, in the order of the batches. The first error ends the stream."""
-        sent: asyncio.Queue[_Sent | None] = asyncio.Queue(self._limits.window)
+        sent: asyncio.Queue[_Answer | None] = asyncio.Queue(self._limits.window)
         reader = asyncio.create_task(self._read(messages, context, sent))
         try:
-            while (batch := await sent.get()) is not None:
-                try:
-                    answer = await batch.answer
-                finally:
-                    await self._memory.give_back(batch.size)
+            while (pending := await sent.get()) is not None:
+                answer = await asyncio.shield(pending)  # the log has the batch, whether or not the stream breaks
                 yield put_result(json.dumps(answer.to_json() | {"durable": DURABLE}).encode())
             await reader
         except ContextError as error:
             await _abort(context, error)
         finally:
             reader.cancel()
-            await self._give_up(sent)  # first: the reader may wait for room in the queue
+            _empty(sent)  # the reader may wait for room in the queue
             await asyncio.gather(reader, return_exceptions=True)
-            await self._give_up(sent)
 
-    async def do_action(self, request: bytes, context: Context) -> AsyncIterator[bytes]:
+    async def do_action(self, requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
         try:
             identity = await self._identify(context)
-            action = parse_action(request)
+            action = parse_action(await _single(requests))
             if action.kind not in ACTIONS:
                 raise BadBatch(f"there is no such action; there are {', '.join(ACTIONS)}")
             values = _object(action.body)
@@ -120,7 +113,7 @@ class FlightService:
         except ContextError as error:
             await _abort(context, error)
 
-    async def list_actions(self, _request: bytes, context: Context) -> AsyncIterator[bytes]:
+    async def list_actions(self, _requests: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
         try:
             await self._identify(context)
         except ContextError as error:
@@ -134,11 +127,13 @@ class FlightService:
             identity = await self._identify(context)
         except ContextError as error:
             await _abort(context, error)
-        token = self._identities.token(identity.access)
+        token = self._identities.token(identity)
         await context.send_initial_metadata((("authorization", f"Bearer {token}"),))
         yield handshake_response(token.encode())
 
-    async def _read(self, messages: AsyncIterator[bytes], context: Context, sent: asyncio.Queue[_Sent | None]) -> None:
+    async def _read(
+        self, messages: AsyncIterator[bytes], context: Context, sent: asyncio.Queue[_Answer | None]
+    ) -> None:
         try:
             identity = await self._identify(context)
             topic: FilledTopic | None = None
@@ -161,16 +156,21 @@ class FlightService:
         check_schema(schema)
         return topic, schema
 
-    async def _send(self, data: FlightData, topic: FilledTopic, schema: pa.Schema, size: int) -> _Sent:
+    async def _send(self, data: FlightData, topic: FilledTopic, schema: pa.Schema, size: int) -> _Answer:
+        loop = asyncio.get_running_loop()
+        size = max(size, kept_bytes(data.header, data.body, most_bytes=self._limits.message_bytes))
         await self._memory.take(size)
         try:
-            batch = await asyncio.get_running_loop().run_in_executor(
-                self._workers, self._prepare, data, topic.partitions, schema
-            )
-            return _Sent(size, asyncio.wrap_future(topic.append(batch)))
+            batch = await loop.run_in_executor(self._workers, self._prepare, data, topic.partitions, schema)
+            done = topic.append(batch)
         except BaseException:
-            await self._memory.give_back(size)
+            self._memory.give_back(size)
             raise
+        # With its outcome, the log needs the rows no more, whether or not the client reads its answers.
+        done.add_done_callback(lambda _: loop.call_soon_threadsafe(self._memory.give_back, size))
+        answer = asyncio.wrap_future(done)
+        answer.add_done_callback(_notice)
+        return answer
 
     def _prepare(self, data: FlightData, partitions: int, schema: pa.Schema) -> IntakeBatch:
         metadata = BatchMetadata.parse(data.metadata, partitions=partitions)
@@ -179,14 +179,6 @@ class FlightService:
             return intake_batch(batch, metadata, partitions=partitions)
         except BadBatch as error:
             raise error.placed(client=metadata.client, batch_id=metadata.batch_id) from None
-
-    async def _give_up(self, sent: asyncio.Queue[_Sent | None]) -> None:
-        """Free what a broken stream has not been answered."""
-        while not sent.empty():
-            batch = sent.get_nowait()
-            if batch is not None:
-                await asyncio.gather(batch.answer, return_exceptions=True)
-                await self._memory.give_back(batch.size)
 
     def _topic(self, name: object, identity: CallIdentity) -> FilledTopic:
         if not isinstance(name, str):
@@ -202,6 +194,25 @@ class FlightService:
         headers = {str(key): value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
         certificates = context.auth_context().get("x509_pem_cert", ())
         return await self._identities.identify(headers, certificates, _host(context.peer()))
+
+
+def _empty(sent: asyncio.Queue[_Answer | None]) -> None:
+    while not sent.empty():
+        sent.get_nowait()
+
+
+def _notice(answer: _Answer) -> None:
+    """Without it, asyncio logs the errors that a broken stream doesn't get."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+async def _single(requests: AsyncIterator[bytes]) -> bytes:
+    try:
+        async with asyncio.timeout(_REQUEST_SECONDS):
+            return await anext(requests)
+    except (TimeoutError, StopAsyncIteration):
+        raise BadBatch("the call has no message") from None
 
 
 async def _abort(context: Context, error: ContextError) -> NoReturn:

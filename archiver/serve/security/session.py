@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 import time
 from collections.abc import Callable, Sequence
@@ -67,6 +68,11 @@ class Session:
     @property
     def mechanisms(self) -> Sequence[MechanismWord]:
         return () if self._mechanisms is None else self._mechanisms.enabled
+
+    @property
+    def ends_at(self) -> float:
+        """On the loop's clock; infinite without an end."""
+        return math.inf if self._ends_at is None else self._ends_at
 
     @property
     def has_expired(self) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 from archiver.errors import BadBatch
-from archiver.flight.ipc import MOST_HEADER_BYTES, read_batch, read_schema
+from archiver.flight.ipc import MOST_HEADER_BYTES, kept_bytes, read_batch, read_schema
 
 SCHEMA = pa.schema([("value", pa.binary())])
 MOST = 1 << 20
@@ -95,3 +95,11 @@ def test_damaged_messages_are_refused_or_read(data: st.DataObject) -> None:
     except BadBatch:
         return
     batch.validate(full=True)
+
+
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_kept_bytes_are_of_unpacked_values_and_rows(compression: str | None) -> None:
+    rows, large = batch_of(*[b""] * 10_000), batch_of(bytes(500_000))
+    assert 240_000 <= kept_bytes(*message(rows, compression=compression), most_bytes=MOST) <= 250_000
+    assert 500_000 <= kept_bytes(*message(large, compression=compression), most_bytes=MOST) <= 501_000
+    assert kept_bytes(*message(large, compression=compression), most_bytes=400_000) == 0

@@ -17,7 +17,7 @@ def test_a_message_waits_for_room() -> None:
         waiting = asyncio.create_task(memory.take(60))
         await asyncio.sleep(0)
         assert not waiting.done()
-        await memory.give_back(60)
+        memory.give_back(60)
         await waiting
         assert memory.used == 60
 
@@ -31,7 +31,7 @@ def test_a_message_without_room_is_refused() -> None:
         with pytest.raises(IntakeFull, match="as many unacknowledged rows as") as caught:
             await memory.take(1)
         assert caught.value.context["retry_seconds"] == 1.0
-        await memory.give_back(500)
+        memory.give_back(500)
         await memory.take(1)
         assert memory.used == 1
 

@@ -134,6 +134,29 @@ def test_a_wrong_column_is_named(column: dict[str, pa.Array], message: str) -> N
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        (pa.schema([("value", pa.binary()), ("key", pa.binary())]), b"key"),
+        (pa.schema([("value", pa.binary()), ("headers", HEADERS)]), b"key"),
+        (pa.schema([("value", pa.binary()), ("timestamp", pa.timestamp("ms", "Utc/Zone"))]), b"Zone"),
+    ],
+    ids=["column", "header", "time zone"],
+)
+def test_names_that_are_not_utf8_are_refused(schema: pa.Schema, name: bytes) -> None:
+    changed = bytes(schema.serialize()).replace(name, b"\xff" * len(name))
+    with pytest.raises(BadBatch, match="the schema has names that are not UTF-8"):
+        check_schema(pa.ipc.read_schema(pa.py_buffer(changed)))
+
+
+def test_rows_without_headers_take_little_memory() -> None:
+    before = pa.total_allocated_bytes()
+    most = pa.default_memory_pool()
+    batch = taken({"value": pa.array([b""] * 100_000, pa.binary())}, partition=0)
+    assert len(batch.body) < 3_000_000
+    assert most.bytes_allocated() - before < 10_000_000
+
+
 def test_timestamps_that_contradict_the_metadata_are_refused() -> None:
     columns = {"value": pa.array([b"x", b"y"]), "timestamp": pa.array([10, 20])}
     assert taken(columns, start_ts=10, end_ts=20).rows

@@ -24,6 +24,7 @@ from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.log_thread import LogThread
 from tests.support.clients.flight_client import SCHEMA, act, put, records
+from tests.support.clients.flight_messages import flight_data
 from tests.support.intake.logs import opened_log
 from tests.support.intake.lossy_disk import LossyDisk
 
@@ -252,3 +253,36 @@ def test_a_schema_alone_is_no_error() -> None:
 def test_a_handshake_gives_a_token() -> None:
     with served(FakeTopic()) as server, flight.FlightClient(f"grpc://{server.address}") as client:
         assert client.authenticate_basic_token("alice", "secret") == (b"authorization", b"Bearer token")
+
+
+@pytest.mark.parametrize("method", ["DoAction", "ListActions", "Handshake", "DoPut"])
+def test_calls_without_credentials_end_before_a_message(method: str) -> None:
+    """Else each would keep one of the server's calls."""
+    silent = threading.Event()
+
+    def no_message() -> Iterator[bytes]:
+        silent.wait(60)
+        yield b""
+
+    with served(FakeTopic()) as server, grpc.insecure_channel(server.address) as channel:
+        call = channel.stream_stream(f"/arrow.flight.protocol.FlightService/{method}")
+        with pytest.raises(grpc.RpcError) as caught:
+            next(call(no_message(), metadata=(("authorization", "Bearer stranger"),), timeout=10))
+        silent.set()
+        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_an_action_without_a_message_is_refused() -> None:
+    with served(FakeTopic()) as server, grpc.insecure_channel(server.address) as channel:
+        call = channel.stream_stream("/arrow.flight.protocol.FlightService/DoAction")
+        with pytest.raises(grpc.RpcError, match="the call has no message"):
+            next(call(iter([])))
+
+
+def test_names_that_are_not_text_are_refused() -> None:
+    header = bytes(SCHEMA.serialize())[8:].replace(b"key", b"k\xffy")
+    with served(FakeTopic()) as server, grpc.insecure_channel(server.address) as channel:
+        call = channel.stream_stream("/arrow.flight.protocol.FlightService/DoPut")
+        with pytest.raises(grpc.RpcError, match="the schema has names that are not UTF-8") as caught:
+            list(call(iter([flight_data(header=header)])))
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
