@@ -14,6 +14,8 @@ from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced
 from archiver.intake.batches import Acknowledgement, BatchPart, IntakeBatch, LoggedBatch
 
 KEPT_ANSWERS: Final = 64
+KEPT_PARTS: Final = 1024
+"""The most parts of a client's kept answers, but the last answer is always kept. Each segment begins with all."""
 
 
 class ClientPosition(NamedTuple):
@@ -27,6 +29,11 @@ class _Client:
     incarnation: int = 0
     next_id: int = 0
     answers: deque[tuple[str, Acknowledgement]] = field(default_factory=lambda: deque(maxlen=KEPT_ANSWERS))
+
+    def keep(self, batch: LoggedBatch) -> None:
+        self.answers.append((batch.digest, Acknowledgement(batch.batch_id, batch.parts)))
+        while len(self.answers) > 1 and sum(len(answer.parts) for _, answer in self.answers) > KEPT_PARTS:
+            self.answers.popleft()
 
 
 class Clients:
@@ -73,7 +80,8 @@ class Clients:
             if answer.batch_id == batch.batch_id:
                 return self._repeated(batch, digest, answer)
         raise BatchTooOld(
-            f"the batch was taken in before. The answers of the last {KEPT_ANSWERS} batches are kept",
+            f"the batch was taken in before. The answers of the last {KEPT_ANSWERS} batches are kept, or of fewer if"
+            f" they have more than {KEPT_PARTS:,} parts",
             client=batch.client,
             batch_id=batch.batch_id,
             expected=client.next_id,
@@ -83,7 +91,7 @@ class Clients:
         client = self._clients.setdefault(batch.client, _Client(number=batch.number))
         client.incarnation = batch.incarnation
         client.next_id = batch.batch_id + 1
-        client.answers.append((batch.digest, Acknowledgement(batch.batch_id, batch.parts)))
+        client.keep(batch)
 
     def fence(self, client: str, incarnation: int) -> None:
         self._clients.setdefault(client, _Client(number=self.number(client))).incarnation = incarnation

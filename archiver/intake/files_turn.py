@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from archiver.errors import BadLog
+from archiver.errors import BadLog, IntakeError
 from archiver.fault_points import IntakePoint, pass_point
 from archiver.files.records import Batches, Records
 from archiver.intake.topic_log import TopicLog
@@ -61,6 +61,7 @@ def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenT
     pass_point(IntakePoint.FILES_COMMITTED)
     log.release(committed)
     pass_point(IntakePoint.WAL_REMOVED)
+    _check_reached(next_offsets, committed, ends, topic=topic)
     files = [file for range_ in ranges for file in range_.files]
     return WrittenTurn(
         rows=sum(file.rows for file in files), files=len(files), file_bytes=sum(file.size_bytes for file in files)
@@ -78,6 +79,38 @@ def check_continuity(next_offsets: Mapping[int, int], ends: Mapping[int, int], *
                 partition=partition,
                 log_until=next_offsets.get(partition, 0),
                 table_until=end,
+            )
+
+
+def check_covered(next_offsets: Mapping[int, int], ends: Mapping[int, int], *, topic: str, last: str) -> None:
+    """Raise BadLog if the table lacks rows of a log before it is replaced."""
+    for partition, end in next_offsets.items():
+        if end > ends.get(partition, 0):
+            raise BadLog(
+                "the folder has acknowledged rows that the table lacks, but the registry names another log, which was"
+                " drained: the registry is an older copy, or another one. Nothing was removed. Start the server with"
+                " the registry that this log belongs to",
+                topic=topic,
+                partition=partition,
+                log_until=end,
+                table_until=ends.get(partition, 0),
+                last_log=last,
+            )
+
+
+def _check_reached(
+    next_offsets: Mapping[int, int], committed: Mapping[int, int], ends: Mapping[int, int], *, topic: str
+) -> None:
+    """Raise IntakeError if rows didn't get into the table: a file is gone or was rejected, or the log lacks them."""
+    for partition, end in next_offsets.items():
+        reached = max(committed.get(partition, 0), ends.get(partition, 0))
+        if reached < end:
+            raise IntakeError(
+                "acknowledged rows didn't get into the table; they stay in the log, and are written again",
+                topic=topic,
+                partition=partition,
+                offset=reached,
+                log_until=end,
             )
 
 

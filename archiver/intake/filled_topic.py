@@ -17,7 +17,7 @@ from archiver.errors import IntakeEnded
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
-from archiver.intake.files_turn import WrittenTurn, check_continuity, write_turn
+from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, write_turn
 from archiver.intake.log_thread import LogThread
 from archiver.intake.segments import LogId, LogSurvey
 from archiver.intake.state import IntakeState
@@ -55,18 +55,20 @@ class FilledTopic:
     Raises subclasses of ContextError: LogElsewhere if another log may have rows that the table lacks.
     """
 
-    def __init__(self, config: Config, topic: TopicConfig, servers: TopicServers) -> None:
+    def __init__(
+        self, config: Config, topic: TopicConfig, servers: TopicServers, *, table: TopicTable | None = None
+    ) -> None:
         assert config.flight.wal is not None
         self.config = topic
         self._servers = servers
-        self._table = TopicTable(config, topic, servers)
+        self._table = table or TopicTable(config, topic, servers)
         self._folder = config.flight.wal / topic.name
         self._limits = LogLimits(wal_bytes=config.flight.wal_size, segment_bytes=config.flight.segment_size)
         self._most_clients = config.flight.max_clients
         self._disk = LocalDisk(self._folder)
         try:
             self._row, ends = self._table.register()
-            self._epoch, self._log = self._begin()
+            self._epoch, self._log = self._begin(ends)
             check_continuity(self._log.next_offsets, ends, topic=topic.name)
         except BaseException:
             self._disk.close()
@@ -140,11 +142,12 @@ class FilledTopic:
         finally:
             self._disk.close()
 
-    def _begin(self) -> tuple[int, TopicLog]:
+    def _begin(self, ends: Mapping[int, int]) -> tuple[int, TopicLog]:
         registry, name = self._servers.registry, self.config.name
         survey = LogSurvey.read(self._disk, topic=name, most_clients=self._most_clients)
         last = registry.intake.of_topics([self._row]).get(self._row.id)
         if last is not None and last.wal_id != survey.log_id.wal_id and last.drained:
+            check_covered(survey.state.next_offsets, ends, topic=name, last=last.folder)
             survey = self._fresh_log()
         folder = f"{platform.node()}:{self._folder}"
         taken = registry.intake.take(
@@ -179,7 +182,11 @@ class FilledTopic:
             raise error
 
     def _report(self) -> None:
-        """Report the log's ends for `archiver status`. Raises RegistryError."""
+        """Report the log's ends for `archiver status`. Raises RegistryError, and IntakeEnded as `_check_epoch`.
+
+        A process with a copy of the folder may have taken over: this one must take in nothing more soon after that.
+        """
+        self._check_epoch()
         ends = self._log.next_offsets
         if ends != self._reported:
             log_id = self._log_id.wal_id
@@ -191,7 +198,7 @@ class FilledTopic:
         while not self._stop.wait(_LOOK_SECONDS):
             if time.monotonic() >= self._reports_at:
                 self._reports_at = time.monotonic() + _REPORT_SECONDS
-                with suppress(RegistryError):  # the next turn raises it again
+                with suppress(RegistryError, IntakeEnded):  # the next turn raises it again
                     self._report()
             if not self._is_due(self._log.use):
                 continue

@@ -65,9 +65,14 @@ def read_frames(data: bytes, position: int = 0) -> Iterator[Frame]:
         position = entry.end
 
 
-def frames_after(data: bytes, position: int) -> Iterator[Frame]:
-    """Yield the whole frames after a position without one."""
+def frames_after(data: bytes, position: int, beginning: bytes) -> Iterator[Frame]:
+    """Yield the whole frames after a position without one, whose JSON has this beginning.
+
+    Rows may have bytes that look like frames: no client may know the beginning.
+    """
     while (position := data.find(MARK, position + 1)) >= 0:
+        if not data.startswith(beginning, position + _HEAD.size + _JSON_SIZE.size):
+            continue
         entry = read_frame(data, position)
         if entry is not None:
             yield entry

@@ -206,7 +206,8 @@ class _Surveying:
 
     def _check_end(self, segment: Segment, state: IntakeState) -> None:
         """A later entry knows which entries were durable when it was written."""
-        for entry in frames_after(self._disk.read(segment.name), segment.size):
+        beginning = json.dumps({"log": self._log_id.wal_id}).removesuffix("}").replace(": ", ":").encode()
+        for entry in frames_after(self._disk.read(segment.name), segment.size, beginning):
             if entry.head.get("durable", 0) > state.sequence:
                 raise self._damaged(segment.name, segment.size, f"entry {state.sequence} was durable")
 

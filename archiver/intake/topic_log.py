@@ -33,7 +33,7 @@ from archiver.intake.state import IntakeState
 
 Outcome: TypeAlias = Acknowledgement | IntakeError
 RETRY_SECONDS: Final = 1.0
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 _HEAD_BYTES: Final = 1024
 _PART_BYTES: Final = 64
 _TEXT_FACTOR: Final = 12
@@ -76,6 +76,7 @@ class TopicLog:
         self._file: LogFile | None = None
         self._ended: IntakeEnded | None = None
         self._has_failed = False
+        self._lacks: str | None = None
         self._state: IntakeState
 
     def begin(self, survey: LogSurvey, state: IntakeState | None = None) -> None:
@@ -240,7 +241,7 @@ class TopicLog:
         return entry
 
     def _entry(self, kind: str) -> dict[str, Any]:
-        return {"kind": kind, "sequence": self._state.sequence, "durable": self._durable}
+        return {"log": self._log_id.wal_id, "kind": kind, "sequence": self._state.sequence, "durable": self._durable}
 
     def _write(self, frames: Sequence[bytes]) -> None:
         if not frames:
@@ -264,10 +265,12 @@ class TopicLog:
             used = sum(segment.room for segment in self._segments)
         if segment.size + needed <= segment.room:
             return True
+        self._lacks = None
         try:
             unnamed = self._unnamed_segment(needed, most=self._limits.wal_bytes - used)
         except OSError as error:
             if error.errno in _FULL:  # the log is as before: errors after this point end it
+                self._lacks = error.strerror
                 return False
             raise
         if unnamed is None:
@@ -321,7 +324,9 @@ class TopicLog:
 
     def _full(self) -> IntakeFull:
         return IntakeFull(
-            "the write-ahead log is full: rows come in faster than they reach the table, or the table can't be reached",
+            "the write-ahead log is full: rows come in faster than they reach the table, or the table can't be reached"
+            if self._lacks is None
+            else f"the write-ahead log can't have another segment: {self._lacks}",
             topic=self._topic,
             retry_seconds=RETRY_SECONDS,
         )

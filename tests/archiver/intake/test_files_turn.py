@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from archiver.errors import BadLog
-from archiver.intake.files_turn import write_turn
+from archiver.errors import BadLog, IntakeError
+from archiver.intake.files_turn import check_covered, write_turn
 from archiver.intake.topic_log import LogLimits
+from catalog.model import TranslatedRange
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log
 from tests.support.intake.lossy_disk import LossyDisk
 from tests.support.intake.memory_archive import MemoryArchive
+
+
+class RejectingArchive(MemoryArchive):
+    """Every file is gone before it is committed."""
+
+    def stage(self, ranges: Sequence[TranslatedRange]) -> None:
+        pass
 
 
 def test_a_table_that_is_ahead_is_refused() -> None:
@@ -34,3 +44,25 @@ def test_rows_that_the_log_lacks_are_refused() -> None:
     with pytest.raises(BadLog, match="the write-ahead log lacks acknowledged rows: restore its segments") as caught:
         write_turn(log, archive, topic="t")
     assert caught.value.context["offset"] == 1
+
+
+def test_a_turn_whose_rows_did_not_reach_the_table_fails() -> None:
+    log, archive = opened_log(LossyDisk()), MemoryArchive()
+    log.append([batch_of("a", 0, {0: [b"x"], 1: [b"y"]})])
+    write_turn(log, archive, topic="t")
+    log.append([batch_of("a", 1, {1: [b"z"]})])
+    with pytest.raises(
+        IntakeError, match="acknowledged rows didn't get into the table; they stay in the log"
+    ) as caught:
+        write_turn(log, RejectingArchive(ends=dict(archive.ends)), topic="t")
+    assert [caught.value.context[key] for key in ("partition", "offset", "log_until")] == [1, 1, 2]
+    assert write_turn(log, archive, topic="t").rows == 1
+    assert archive.values(1) == [b"y", b"z"]
+
+
+def test_a_log_with_rows_that_the_table_lacks_is_not_replaced() -> None:
+    check_covered({0: 5, 1: 2}, {0: 5, 1: 3, 2: 1}, topic="t", last="b:/wal")
+    for ends in ({0: 5}, {0: 5, 1: 1}):
+        with pytest.raises(BadLog, match="the folder has acknowledged rows that the table lacks") as caught:
+            check_covered({0: 5, 1: 2}, ends, topic="t", last="b:/wal")
+        assert caught.value.context["table_until"] == ends.get(1, 0)

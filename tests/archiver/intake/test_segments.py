@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from archiver.errors import BadLog
+from archiver.intake.frames import frame
 from archiver.intake.segments import LogId
 from archiver.intake.topic_log import LogLimits
 from tests.support.intake.batches import batch_of
@@ -47,6 +50,17 @@ def test_a_damaged_batch_before_a_durable_one_is_refused() -> None:
         survey_of(disk)
     assert caught.value.context["segment"] == name
     assert caught.value.context["position"] == start
+
+
+@pytest.mark.parametrize("head", [{"durable": 10**15}, [1], {"log": "another", "durable": 10**15}], ids=str)
+def test_a_value_that_looks_like_an_entry_is_none(head: Any) -> None:
+    """The last batch was torn, and never acknowledged: its rows say nothing about the log."""
+    disk = filled_disk(1, limits=LIMITS)
+    size = survey_of(disk).segments[0].size
+    opened_log(disk, limits=LIMITS, epoch=2).append([batch_of("a", 1, {0: [b"x" * 80 + frame(head)]})])
+    (name,) = segments(disk)
+    disk.names_now[name].content[size : size + 16] = bytes(16)
+    assert survey_of(disk).state.sequence == 1
 
 
 def test_a_missing_segment_is_refused() -> None:

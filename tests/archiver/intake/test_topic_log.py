@@ -8,7 +8,7 @@ import pytest
 
 from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, IntakeEnded, IntakeFull
 from archiver.intake.batches import Acknowledgement, BatchPart
-from archiver.intake.clients import KEPT_ANSWERS
+from archiver.intake.clients import KEPT_ANSWERS, KEPT_PARTS
 from archiver.intake.topic_log import LogLimits, Outcome, TopicLog
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log
@@ -94,6 +94,37 @@ def test_a_full_disk_refuses_new_batches_alone() -> None:
     assert isinstance(outcome, IntakeFull)
     disk.room = 1 << 40
     assert isinstance(append(log, number, [bytes(16 << 10)]), Acknowledgement)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_segment_that_lacks_files_or_memory_ends_nothing(number: int) -> None:
+    disk = LossyDisk()
+    log = opened_log(disk, limits=LogLimits(wal_bytes=1 << 20, segment_bytes=4 << 10))
+    append(log, 0)
+
+    def fail(step: str) -> None:
+        if step == "create":
+            raise OSError(number, "Too many open files")
+
+    disk.step = fail
+    outcome = append(log, 1, [bytes(8 << 10)])
+    assert isinstance(outcome, IntakeFull)
+    assert outcome.message == "the write-ahead log can't have another segment: Too many open files"
+    disk.step = lambda _: None
+    assert isinstance(append(log, 1, [bytes(8 << 10)]), Acknowledgement)
+
+
+def test_kept_answers_are_bounded_by_their_parts() -> None:
+    """Each segment begins with all of them."""
+    log = opened_log(LossyDisk(), limits=LogLimits(wal_bytes=1 << 24, segment_bytes=1 << 20))
+    batches = [batch_of("a", number, {partition: [b"x"] for partition in range(100)}) for number in range(20)]
+    log.append(batches)
+    assert isinstance(log.append(batches[-KEPT_PARTS // 100 + 1 :])[0], Acknowledgement)
+    assert isinstance(log.append(batches[:1])[0], BatchTooOld)
+    (_, _, _, answers) = log.state_json()["clients"]["a"]
+    assert sum(len(parts) for _, _, parts in answers) <= KEPT_PARTS
+    wide = batch_of("a", 20, {partition: [b"x"] for partition in range(KEPT_PARTS + 1)})
+    assert log.append([wide]) == log.append([wide])
 
 
 @pytest.mark.parametrize("operation", ["write", "sync"])
