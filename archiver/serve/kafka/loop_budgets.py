@@ -164,7 +164,8 @@ class LoopBudgets:
         most, rate = BURST_SECONDS, self._share
         if self._reads_beside(payer, now):
             most = BURST_BESIDE_READERS
-            rate = 0.0 if payer.waiting else self._share * _GROWTH / self._count_active(now)
+            part = _GROWTH / self._count_active(now)
+            rate = self._share * (max(0.0, part - _COMMON) if payer.waiting else part)
         payer.level = min(most, payer.level + (now - payer.at) * rate)
         payer.at = now
         return payer.level

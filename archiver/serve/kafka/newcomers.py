@@ -75,14 +75,18 @@ class Newcomers:
     def close(self) -> None:
         for queue in self._queues.values():
             queue.task.cancel()
-            for _, newcomer in queue.clients:
-                newcomer.client.close()
+            self._close_clients(queue)
         self._queues.clear()
-        self._count = 0
 
     async def _admit(self, payer: str) -> None:
         turns = ClientTurns(self._loop_time, payer)
-        await turns.run(self._admit_in_turns(payer, turns))
+        try:
+            await turns.run(self._admit_in_turns(payer, turns))
+        finally:
+            queue = self._queues.get(payer)
+            if queue is not None and queue.task is asyncio.current_task():
+                del self._queues[payer]
+                self._close_clients(queue)
 
     async def _admit_in_turns(self, payer: str, turns: ClientTurns) -> None:
         queue = self._queues[payer]
@@ -95,6 +99,15 @@ class Newcomers:
                 if is_late or newcomer.is_gone:
                     newcomer.client.close()
                     continue
-                self._take(newcomer)
+                try:
+                    self._take(newcomer)
+                except BaseException:
+                    newcomer.client.close()
+                    raise
                 break
-        del self._queues[payer]
+
+    def _close_clients(self, queue: _ParkedClients) -> None:
+        for _, newcomer in queue.clients:
+            newcomer.client.close()
+        self._count -= len(queue.clients)
+        queue.clients.clear()

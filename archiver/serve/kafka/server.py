@@ -121,6 +121,7 @@ class Server:
             self._service.ending.set_result(None)
         await self._service.cluster.close()
         self._stop_listening()
+        self._newcomers.close()
         self._end_connections()
         if self._open:
             await asyncio.wait(self._open, timeout=seconds)

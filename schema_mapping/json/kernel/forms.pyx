@@ -116,7 +116,7 @@ cdef class Forms:
         while p < end and p[0] != 32:
             is_negative = p[0] == 45
             p = read_small(p + is_negative, end, &entry)
-            if p == NULL or (is_negative and not is_order) or (entry >= node.count and not is_negative):
+            if p == NULL or (is_negative and (not is_order or entry == 0)) or (entry >= node.count and not is_negative):
                 return NULL
             if not is_order:
                 self.is_null[node.member + entry] = 1

@@ -96,7 +96,7 @@ def test_unknown_form_is_refused_with_its_row() -> None:
     mapping = json_mapping(SCHEMA)
     rows = mapping.decode(pa.array([b'{"d":1}', b'{"d": 2}']))
     names = [field.name for field in rows.type]
-    for form in ("newer", "0:99", "9:1", "0!99", "indent=99", "0:"):
+    for form in ("newer", "0:99", "9:1", "0!99", "0:-0", "indent=99", "0:"):
         columns = [rows.field(name) for name in names]
         columns[names.index("__form__")] = pa.array([None, form])
         damaged = pa.StructArray.from_arrays(columns, fields=list(rows.type))

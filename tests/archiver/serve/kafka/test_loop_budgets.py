@@ -179,3 +179,22 @@ def test_a_fetch_pays_for_partitions_without_records() -> None:
         return turns.payer.level
 
     assert run_in_virtual_time(fetch(), scene.clock) == pytest.approx(BURST_SECONDS - 0.1 + 0.25 * 0.1 * 1.25, abs=1e-3)
+
+
+def test_a_payer_in_debt_that_waits_beside_readers_gets_budget() -> None:
+    scene = Scene()
+
+    async def level() -> float:
+        budgets = scene.loop_time.budgets
+        reader, waiting = scene.loop_time.payer("reader"), scene.loop_time.payer("waiting")
+        waiting.level = -1.0
+        turns = ClientTurns(scene.loop_time, "waiting")
+        waiting.waiting.append((False, 0.0, 0, asyncio.get_running_loop().create_future(), turns))
+        for _ in range(10):
+            budgets.spare(reader, FETCH_SECONDS)
+            budgets.delay(waiting)
+            await passes(1.0)
+        budgets.delay(waiting)
+        return waiting.level
+
+    assert run_in_virtual_time(level(), scene.clock) == pytest.approx(-1.0 + 10 * 0.25 * (0.6 - 0.25), abs=0.01)

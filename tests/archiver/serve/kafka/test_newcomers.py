@@ -87,3 +87,30 @@ def test_the_oldest_client_of_an_address_makes_room(clients: list[tuple[Newcomer
 
     assert parked(play) == []
     assert all(newcomer.client.fileno() == -1 for newcomer, _ in clients)
+
+
+def test_clients_are_closed_if_one_can_not_be_taken(clients: list[tuple[Newcomer, socket.socket]]) -> None:
+    clock, taken = ManualClock(), list[int]()
+
+    def take(newcomer: Newcomer) -> None:
+        if newcomer.port == 1:
+            raise OSError("a client can't be taken")
+        taken.append(newcomer.port)
+
+    async def run() -> None:
+        loop_time = LoopTime(clock=clock)
+        waiting = Newcomers(loop_time, take, seconds=SECONDS)
+        loop_time.payer(HOSTILE).level = -0.1
+        for newcomer, _ in clients[:3]:
+            waiting.park(newcomer)
+        await passes(2.0)
+        assert len(waiting) == 0
+        assert [newcomer.client.fileno() == -1 for newcomer, _ in clients[:3]] == [False, True, True]
+        loop_time.payer(HOSTILE).level = -0.1
+        waiting.park(clients[3][0])
+        await passes(2.0)
+        assert len(waiting) == 0
+        waiting.close()
+
+    run_in_virtual_time(run(), clock)
+    assert taken == [0, 3]

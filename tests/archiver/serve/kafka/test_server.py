@@ -11,6 +11,7 @@ import time
 from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,11 +23,13 @@ from archiver.serve.kafka import connection
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.frames import write_frame
 from archiver.serve.kafka.server import Server
+from archiver.serve.kafka.service import payer_of
 from archiver.serve.security import OpenDoor
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.servers.served_lake import SECONDS, OffsetsInMemory, ServedLake, Wire, framed, request, response
+from tests.support.timing.eventually import until
 
 LIMITS = ConnectionLimits(most_request_bytes=1 << 20, idle_seconds=60.0)
 
@@ -179,3 +182,26 @@ def join(member_id: str, *, version: int) -> Any:
 def commit() -> Any:
     nobody = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}
     return request(8, 9, group_id="commits", name="orders", partition_index=0, committed_offset=3, **nobody)
+
+
+def test_waiting_clients_are_closed_when_the_server_ends() -> None:
+    async def play() -> None:
+        async def leave() -> None:
+            pass
+
+        service: Any = SimpleNamespace(
+            ending=asyncio.get_running_loop().create_future(), cluster=SimpleNamespace(close=leave)
+        )
+        ended = server()
+        port = await ended.listen("127.0.0.1", 0)
+        await ended.start(service)
+        payer = ended.loop_time.payer(payer_of("127.0.0.1"))
+        payer.level = -2.0
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await until(lambda: payer.waiting)
+        await ended.end_in_order(1.0)
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+        await ended.close()
+
+    asyncio.run(play())
