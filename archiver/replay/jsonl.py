@@ -6,8 +6,9 @@
 Valid UTF-8 becomes a string, other bytes an object with their base64; so do header names. `timestamp` is in ms, -1
 without one. `timestamp_type` is Kafka's: 0 create time, 1 log append time.
 
-With `--decode` a record also has its schema version. A key or value with a schema is canonical JSON, and `key_type` or
-`value_type` names its type; an undecodable one is an object with base64 and reason.
+With `--decode` a record also has its schema version. A key or value with a schema is canonical JSON (of the format
+`json` as it was sent, with spaces for line breaks), and `key_type` or `value_type` names its type. An undecodable one
+is an object with base64 and reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shows values: they are JSON already."""
+"""Shows values: they are JSON already, and get on one line."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pyarrow as pa
 
 from schema_mapping import names
 from schema_mapping.value_format import SHOWN_FIELDS
+
+_SPACES = str.maketrans("\r\n", "  ")  # between tokens: strings have them escaped
 
 
 def shown_values(name: str, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
@@ -25,4 +27,4 @@ def _shown(
         return None
     if error is not None:
         return None, None, f"not decoded: {error}"
-    return name, value[len(prefix or b"") :].decode().strip(), None
+    return name, value[len(prefix or b"") :].decode().translate(_SPACES).strip(), None
