@@ -250,7 +250,7 @@ class RemovedFiles:
         """Count the rows of a table that `look` returned. Not under the topic's lock: the result is recorded."""
         found = check_rows(table.topic, table, registry, partial(self._catalog.reload, table))
         is_of_table = later_than(found, table) is not None
-        is_whole = not (found.holes or found.altered or found.uncompared)
+        is_whole = not (found.holes or found.altered)
         self._whole = (table.snapshot_id if is_of_table else found.snapshot_id,) if is_whole else ()
 
     @property
