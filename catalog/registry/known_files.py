@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from catalog.model import FileState, TopicRow, file_name
+from catalog.offset_range import OffsetRange
 from catalog.ranges.legal_holds import in_the_way
 from catalog.registry import erased_offsets, file_rows, holds, pending_rewrites, trimming
 from catalog.registry.postgres import Connection, Postgres
@@ -38,7 +39,8 @@ class FileStates:
     """What the registry knows of files, by name.
 
     `missed` were replaced and have expected rows that successors lack; `held` were replaced and have removed records
-    under a hold. `renewed` is in ms since 1970. `has_promise` if an open erasure promised files to readers.
+    under a hold. `renewed` is in ms since 1970. `has_promise` if an open erasure promised files to readers. `lacking`
+    are the topic's ranges with missing rows, which also files may have that a restored registry doesn't know.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -48,6 +50,7 @@ class FileStates:
     removed: frozenset[str] = frozenset()
     renewed: Mapping[str, int] = field(default_factory=dict)
     has_promise: bool = False
+    lacking: tuple[OffsetRange, ...] = ()
 
     def needs(self, name: str, *, is_whole: bool = False) -> bool:
         """Whether a file waits, is committed, or is in an unresolved rewrite.
@@ -111,7 +114,17 @@ def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str
         removed=frozenset(removed),
         renewed=renewed(connection, topic, [file_name(path) for path in files]),
         has_promise=erased_offsets.promised_seconds(connection, topic) > 0,
+        lacking=_lacking(connection, topic),
     )
+
+
+def _lacking(connection: Connection, topic: TopicRow) -> tuple[OffsetRange, ...]:
+    found = connection.execute(
+        "SELECT DISTINCT partition, start_offset, end_offset FROM files"
+        " WHERE topic_id = %s AND state = 'committed' AND expected_rows > rows ORDER BY 1, 2, 3",
+        (topic.id,),
+    )
+    return tuple(OffsetRange.half_open(partition, start, end) for partition, start, end in found)
 
 
 def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:

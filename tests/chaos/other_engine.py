@@ -174,6 +174,12 @@ class OtherEngine:
         with self._load().manage_snapshots() as manage:
             manage.set_current_snapshot(snapshot_id=snapshot.parent_snapshot_id)
 
+    def expire_snapshots(self) -> None:
+        """Expire all snapshots but the current one."""
+        table = self.table
+        older = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot != table.current_snapshot()]
+        table.maintenance.expire_snapshots().by_ids(older).commit()
+
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
         """DELETE of whole files, by metadata alone."""
         table = self._load()

@@ -237,6 +237,20 @@ def test_refill_of_a_range_with_erased_records_after_a_rebuild(stack: Stack) -> 
     archived.check((0, 1))
 
 
+def test_orphans_keep_missing_rows_after_a_rebuild(stack: Stack) -> None:
+    """A rebuilt registry doesn't know it, and no snapshot names it any more."""
+    archived = Archived(stack)
+    first, second = sorted(file.data.file_path for file in archived.other.files())
+    archived.other.delete_positions([(0, 5), (0, 6)])
+    assert archived.commands.compact(min_files=2).error is None
+    archived.other.expire_snapshots()
+    archived.lose_registry(with_journal=True)
+    archived.commands.rebuild()
+    done = archived.commands.orphans()
+    paths = {orphan.path for orphan in done.deleted}
+    assert (first in paths, second in paths, done.failures) == (False, True, {})
+
+
 @pytest.mark.parametrize(
     ("how", "with_journal"),
     [

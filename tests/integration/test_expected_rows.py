@@ -190,11 +190,13 @@ def test_a_replaced_file_is_known_and_kept_while_its_successor_lacks_rows_of_it(
     assert before in registry.rows.kept_files(orders, ids)[ids[0]]
     known = registry.claims.file_states(orders, files)
     assert [known.needs(each) for each in names] == [True, False]
+    assert known.lacking == (OffsetRange.half_open(0, 0, 10),)
 
     erased = Acceptance(range_id=ids[0], left=8, erased=2)
     registry.rows.record_refill(orders, replaced={}, accepted=(erased,), commit_id="R")
     known = registry.claims.file_states(orders, files)
     assert [known.needs(each) for each in names] == [False, False]
+    assert known.lacking == ()
 
 
 def test_kept_files_are_the_newest_first(

@@ -33,6 +33,8 @@ from catalog.iceberg.attempt_names import ManifestName, is_ours
 from catalog.iceberg.deletion_gate import NeverLanded, Permit, TableObjects, is_shared
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import FileState
+from catalog.offset_range import OffsetRange
+from catalog.ranges.spans import Cover
 from catalog.registry import Registry
 from catalog.registry.known_files import FileStates
 
@@ -119,7 +121,8 @@ class OrphanSearch:
         self._report.kept[KeptFor.HOLD] += len(held)
         for name in (*young, *wanted, *held):
             del data[name]
-        proven = self._proven(table, objects, self._not_journaled(table, data))
+        lacking = Cover(known.lacking)
+        proven = self._proven(table, objects, self._not_journaled(table, data), lacking)
         manifests = [each for name, each in listed.manifests.items() if name not in self.references]
         found = (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
         going = tuple(each for each in found if not self.is_promised(known, each))
@@ -205,7 +208,11 @@ class OrphanSearch:
         return [each for name, each in data.items() if name not in journaled]
 
     def _proven(
-        self, table: ArchiveTable, objects: ObjectStore, data: Sequence[tuple[ListedObject, DataFileName]]
+        self,
+        table: ArchiveTable,
+        objects: ObjectStore,
+        data: Sequence[tuple[ListedObject, DataFileName]],
+        lacking: Cover,
     ) -> Iterator[tuple[ListedObject, DataFileName]]:
         """Files of this archive (by footer) whose offsets the table has passed, and empty files.
 
@@ -228,19 +235,24 @@ class OrphanSearch:
                     self._report.failures[each[0].path] = footer
                     self._observer(OrphanFailed(topic=self._topic.topic, path=each[0].path, error=footer))
                     continue
-                reason = self._doubt(each[1], footer, offsets)
+                reason = self._doubt(each[1], footer, offsets, lacking)
                 if reason is None:
                     yield each
                 else:
                     self._report.kept[reason] += 1
 
-    def _doubt(self, name: DataFileName, footer: SegmentMetadata, offsets: Mapping[int, int]) -> KeptFor | None:
+    def _doubt(
+        self, name: DataFileName, footer: SegmentMetadata, offsets: Mapping[int, int], lacking: Cover
+    ) -> KeptFor | None:
         origin = footer.origin
         if origin is None:
-            is_ours_rewritten = name.partition is None and footer.format_version is not None
-            return None if is_ours_rewritten else KeptFor.FOOTER
+            if name.partition is not None or footer.format_version is None:
+                return KeptFor.FOOTER
+            return KeptFor.REGISTRY if lacking.ranges else None  # a rewritten file may be of any range
         if (origin.cluster_id, origin.topic) != (self._topic.cluster_id, self._topic.topic):
             return KeptFor.FOOTER
+        if lacking.touches(OffsetRange.half_open(origin.partition, origin.start_offset, origin.end_offset)):
+            return KeptFor.REGISTRY
         return None if origin.end_offset <= offsets.get(origin.partition, 0) else KeptFor.OFFSETS
 
     def _orphans(self, found: Iterable[tuple[ListedObject, DataFileName]], known: FileStates) -> Iterator[Orphan]:

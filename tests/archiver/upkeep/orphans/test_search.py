@@ -23,6 +23,7 @@ from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.attempt_names import new_attempt_id
 from catalog.model import FileState, new_id
+from catalog.offset_range import OffsetRange
 from catalog.registry.known_files import FileStates
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
 
@@ -192,6 +193,16 @@ def test_a_claim_stands_as_long_as_it_is_renewed(lake: Lake) -> None:
     assert kept(lake) == {KeptFor.AGE: 1}
     lake.known = FileStates(renewed={name: OLD_MS})
     assert lake.search()[0] == {name: OrphanKind.UNKNOWN}
+
+
+@pytest.mark.parametrize(("start", "reason"), [(0, {KeptFor.REGISTRY: 2}), (100, {KeptFor.REGISTRY: 1})])
+def test_files_that_may_have_missing_rows_stay(lake: Lake, start: int, reason: dict[KeptFor, int]) -> None:
+    """A restored registry doesn't know the files that were replaced before."""
+    name = lake.put(footer(100))
+    lake.put(footer(), rewritten=True)
+    lake.known = FileStates(lacking=(OffsetRange.half_open(0, start, start + 10),))
+    found, report = lake.search()
+    assert (found, report.kept) == ({} if start == 0 else {name: OrphanKind.UNKNOWN}, reason)
 
 
 def test_what_the_journal_has_stays(lake: Lake) -> None:
