@@ -193,17 +193,14 @@ class ProtobufFormat(FormatSection):
             raise ValueError("`coerce` needs one `message`: without an envelope nothing says which of `messages` it is")
 
 
-class AvroFormat(FormatSection):
-    """Avro keys or values, with a schema from a file or a registry's subject."""
+class FilesOrSubject(FormatSection):
+    """A schema from files, of which the first may refer to the further ones, or from a registry's subject."""
 
     model_config = ConfigDict(populate_by_name=True)
 
-    format: Literal["avro"]
     schema_files: Paths = Field(default=(), alias="schema")
     wire_format: Literal["plain", "confluent"] = "plain"
     subject: str | None = Field(default=None, min_length=1)
-    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
-    message: str | None = Field(default=None, min_length=1)
     max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
     max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
 
@@ -217,6 +214,14 @@ class AvroFormat(FormatSection):
 
     def anchored(self, folder: Path) -> Self:
         return self.model_copy(update={"schema_files": tuple(folder / path for path in self.schema_files)})
+
+
+class AvroFormat(FilesOrSubject):
+    """Avro keys or values, with a schema from a file or a registry's subject."""
+
+    format: Literal["avro"]
+    subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
+    message: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -238,28 +243,10 @@ class AvroFormat(FormatSection):
         return self
 
 
-class JsonFormat(FormatSection):
+class JsonFormat(FilesOrSubject):
     """JSON keys or values, with a JSON Schema from a file or a registry's subject."""
 
-    model_config = ConfigDict(populate_by_name=True)
-
     format: Literal["json"]
-    schema_files: Paths = Field(default=(), alias="schema")
-    wire_format: Literal["plain", "confluent"] = "plain"
-    subject: str | None = Field(default=None, min_length=1)
-    max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
-    max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
-
-    @property
-    def registry_setting(self) -> str | None:
-        return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
-
-    @property
-    def column_limits(self) -> ColumnLimits:
-        return ColumnLimits(depth=self.max_depth, columns=self.max_columns)
-
-    def anchored(self, folder: Path) -> Self:
-        return self.model_copy(update={"schema_files": tuple(folder / path for path in self.schema_files)})
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -119,12 +119,12 @@ def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str
 
 
 def _lacking(connection: Connection, topic: TopicRow) -> tuple[OffsetRange, ...]:
-    found = connection.execute(
+    ranges = connection.execute(
         "SELECT DISTINCT partition, start_offset, end_offset FROM files"
         " WHERE topic_id = %s AND state = 'committed' AND expected_rows > rows ORDER BY 1, 2, 3",
         (topic.id,),
     )
-    return tuple(OffsetRange.half_open(partition, start, end) for partition, start, end in found)
+    return tuple(OffsetRange.half_open(partition, start, end) for partition, start, end in ranges)
 
 
 def _rewriting(connection: Connection, topic: TopicRow) -> Sequence[str]:

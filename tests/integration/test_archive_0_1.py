@@ -9,10 +9,8 @@ from __future__ import annotations
 import io
 import json
 import time
-from base64 import b64decode
-from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +28,17 @@ from catalog.errors import RegistryOutdated
 from catalog.registry import Registry
 from catalog.registry.postgres import Postgres, _migrations
 from tests.support.archive.job_runs import run
-from tests.support.archive.kept_archive import Fate, KeptArchive
+from tests.support.archive.kept_archive import Fate
 from tests.support.archive.readers import Seen, seen_from
 from tests.support.archive.restored_archive import RestoredArchive, restored
 from tests.support.archive.two_topics import Ran
+from tests.support.archive.upgraded_archive import KEPT, TOPICS, UpgradedArchive
 from tests.support.catalog.foreign_writes import table_of
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.serve_command import serving
 
 pytestmark = pytest.mark.integration
 
-KEPT = KeptArchive.of_version("0.1")
-TOPICS = ("customers", "events", "orders", "payments", "shipments")
 RIGHT = dict.fromkeys(TOPICS, True)
 DAY = 86_400.0
 LATEST = 20
@@ -53,61 +50,6 @@ FIRST_CUSTOMERS = {0: 50, 1: 25}
 """Whole files go before offset 70, but the hold on partition 1 begins at 40."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Course:
-    """A restored archive, and which fates of records a replay has to give back by now.
-
-    `gone` says of a topic and a record whether an act of today's version has taken it out.
-    """
-
-    archive: RestoredArchive
-    config: Path
-    present: set[Fate]
-    gone: list[Callable[[str, Seen], bool]] = field(default_factory=list)
-
-    def run(self, *words: str, config: Path | None = None) -> Ran:
-        """Run a command, with tasks in threads."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("archiver.engine.choice.start_spark", lambda *_, **__: nullcontext(InlineEngine()))
-            done = CliRunner().invoke(app, [*words, "--json", "--config", str(config or self.config)])
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return Ran(code=done.exit_code, text=done.stdout or done.stderr)
-
-    def expected(self, topic: str) -> list[Seen]:
-        """What a Kafka client read, as far as it has to be there."""
-        return [
-            record.seen
-            for record in KEPT.records()
-            if record.topic == topic
-            and record.fate in self.present
-            and not any(is_gone(topic, record.seen) for is_gone in self.gone)
-        ]
-
-    def check(self, *topics: str, config: Path | None = None) -> dict[str, bool]:
-        """Whether `archiver replay` writes the expected records of each topic, byte for byte and no others.
-
-        `archiver find` must find the expected ones of some keys, in files with sets of values and without.
-        """
-        return {
-            topic: self._replayed(topic, config) == self.expected(topic) and self._finds_keys(topic, config)
-            for topic in topics or TOPICS
-        }
-
-    def _finds_keys(self, topic: str, config: Path | None) -> bool:
-        keys = sorted({record.seen.key for record in KEPT.records() if record.topic == topic and record.seen.key})[:3]
-        listed = ", ".join("0x" + key.hex() for key in keys)
-        done = self.run("find", topic, "--where", f"key in ({listed})", "--format", "jsonl", config=config)
-        assert done.code == 0, done.text
-        places = sorted((line["partition"], line["offset"]) for line in map(json.loads, done.text.splitlines()))
-        return places == [(seen.partition, seen.offset) for seen in self.expected(topic) if seen.key in keys]
-
-    def _replayed(self, topic: str, config: Path | None) -> list[Seen]:
-        file = self.config.with_name(f"{topic}.jsonl")
-        done = self.run("replay", topic, "-o", str(file), config=config)
-        assert done.code == 0, done.text
-        return [_seen(json.loads(line)) for line in file.read_bytes().splitlines()]
-
-
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestoredArchive]:
     with restored(KEPT, tmp_path_factory.mktemp("archive-0.1")) as archive:
@@ -115,15 +57,15 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestoredArchiv
 
 
 @pytest.fixture(scope="module")
-def upgraded(archive: RestoredArchive) -> Course:
+def upgraded(archive: RestoredArchive) -> UpgradedArchive:
     """Today's migrations are applied, and nothing else was done."""
     dsn = archive.database()
     Registry(dsn).close()
-    return Course(archive=archive, config=archive.config(dsn), present={Fate.ARCHIVED})
+    return UpgradedArchive(archive=archive, config=archive.config(dsn), present={Fate.ARCHIVED})
 
 
 @pytest.fixture(scope="module")
-def rebuilt_at_once(upgraded: Course) -> dict[str, Any]:
+def rebuilt_at_once(upgraded: UpgradedArchive) -> dict[str, Any]:
     """A registry made from the untouched archive alone. Its entries of the audit trail are taken back."""
     empty = upgraded.archive.config(upgraded.archive.stack.database())
     done = upgraded.run("registry", "rebuild", config=empty)
@@ -133,7 +75,7 @@ def rebuilt_at_once(upgraded: Course) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def first_look(upgraded: Course, rebuilt_at_once: dict[str, Any]) -> dict[str, Any]:
+def first_look(upgraded: UpgradedArchive, rebuilt_at_once: dict[str, Any]) -> dict[str, Any]:
     """What commands say that change nothing."""
     assert rebuilt_at_once
     return {
@@ -148,7 +90,7 @@ def first_look(upgraded: Course, rebuilt_at_once: dict[str, Any]) -> dict[str, A
 
 
 @pytest.fixture(scope="module")
-def archived(upgraded: Course, first_look: dict[str, Any]) -> dict[str, Any]:
+def archived(upgraded: UpgradedArchive, first_look: dict[str, Any]) -> dict[str, Any]:
     """The first run of today's archive job: it settles what was left, and reads on in Kafka."""
     assert first_look
     report = run(upgraded.config)
@@ -158,7 +100,7 @@ def archived(upgraded: Course, first_look: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def refilled(upgraded: Course, archived: dict[str, Any]) -> dict[str, Any]:
+def refilled(upgraded: UpgradedArchive, archived: dict[str, Any]) -> dict[str, Any]:
     assert archived
     done = upgraded.run("refill", "payments")
     upgraded.present.add(Fate.DELETED)
@@ -166,7 +108,7 @@ def refilled(upgraded: Course, archived: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def expired(upgraded: Course, refilled: dict[str, Any]) -> dict[str, Any]:
+def expired(upgraded: UpgradedArchive, refilled: dict[str, Any]) -> dict[str, Any]:
     assert refilled
     events = upgraded.run("expire", "events", "--before", str(FIRST_EVENT), "--rows")
     customers = upgraded.run("expire", "customers", "--before", "70")
@@ -178,14 +120,14 @@ def expired(upgraded: Course, refilled: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def compacted(upgraded: Course, expired: dict[str, Any]) -> dict[str, Any]:
+def compacted(upgraded: UpgradedArchive, expired: dict[str, Any]) -> dict[str, Any]:
     assert expired
     done = upgraded.run("compact", "--min-files", "2", "--repartition")
     return {"compact": done, "replay": upgraded.check()}
 
 
 @pytest.fixture(scope="module")
-def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
+def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, Any]:
     """An erasure that the hold refuses, the older one that a tag keeps open, one whose files the hold keeps, the end.
 
     The refused one has left uploads. They are deleted once they are old: at the end the clock says that they are.
@@ -222,7 +164,7 @@ def erased(upgraded: Course, compacted: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def rebuilt(upgraded: Course, erased: dict[str, Any]) -> dict[str, Any]:
+def rebuilt(upgraded: UpgradedArchive, erased: dict[str, Any]) -> dict[str, Any]:
     """The registry is lost after all of that, and rebuilt."""
     assert erased
     before = _ranges(upgraded.config)
@@ -284,7 +226,7 @@ def test_schema_versions_and_holds_are_known(first_look: dict[str, Any]) -> None
     ]
 
 
-def test_a_user_reads_on_where_the_group_was(upgraded: Course, first_look: dict[str, Any]) -> None:
+def test_a_user_reads_on_where_the_group_was(upgraded: UpgradedArchive, first_look: dict[str, Any]) -> None:
     committed, records = first_look["served"]
     assert {str(partition): offset for partition, offset in committed.items()} == KEPT.about["group"]["offsets"]
     archived = [record.seen for record in KEPT.records() if (record.topic, record.fate) == ("orders", Fate.ARCHIVED)]
@@ -345,7 +287,7 @@ def test_erase_names_hold_and_tag(erased: dict[str, Any]) -> None:
     assert (erased["held"].code, held["store"]["held_files"] > 0, len(held["unfinished"])) == (1, True, 2)
 
 
-def test_erased_records_are_in_no_object(upgraded: Course, erased: dict[str, Any]) -> None:
+def test_erased_records_are_in_no_object(upgraded: UpgradedArchive, erased: dict[str, Any]) -> None:
     assert (erased["finished"].succeeded, len(erased["finished"].finished)) == (True, 2), erased["finished"]
     assert [done.code for done in erased["done"]] == [0, 0, 0], [done.text for done in erased["done"]]
     assert erased["replay"] == {"customers": True, "shipments": True, "orders": True, "payments": True}
@@ -362,7 +304,7 @@ def test_rebuild_after_all_acts(rebuilt: dict[str, Any]) -> None:
     assert [done.lines[0]["holes"] for done in rebuilt["refill"]] == [[]] * len(TOPICS)
 
 
-def test_archiving_goes_on_with_the_rebuilt_registry(upgraded: Course, rebuilt: dict[str, Any]) -> None:
+def test_archiving_goes_on_with_the_rebuilt_registry(upgraded: UpgradedArchive, rebuilt: dict[str, Any]) -> None:
     assert rebuilt
     upgraded.archive.stack.produce("customers", *({"key": b"finn", "value": b"%d" % number} for number in range(9)))
     assert run(upgraded.config).succeeded
@@ -397,28 +339,6 @@ def test_the_registry_of_0_1_has_its_migrations(archive: RestoredArchive) -> Non
     assert [number for (number,) in numbers] == list(range(1, LATEST + 1))
 
 
-def _seen(line: dict[str, Any]) -> Seen:
-    return Seen(
-        line["partition"],
-        line["offset"],
-        line["timestamp_type"] + 1,  # Kafka counts from 0, its client from 1
-        line["timestamp"],
-        _bytes(line["key"]),
-        _bytes(line["value"]),
-        tuple((name, _bytes(value)) for name, value in line["headers"]),
-    )
-
-
-def _bytes(value: str | dict[str, str] | None) -> bytes | None:
-    match value:
-        case None:
-            return None
-        case str():
-            return value.encode()
-        case _:
-            return b64decode(value["base64"])
-
-
 def _ranges(config: Path) -> list[tuple[Any, ...]]:
     """The committed ranges that a registry knows, with the digests of their records."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
@@ -428,7 +348,7 @@ def _ranges(config: Path) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def _served(course: Course) -> tuple[dict[int, int], list[Seen]]:
+def _served(course: UpgradedArchive) -> tuple[dict[int, int], list[Seen]]:
     """What a client of `archiver serve kafka` finds that has its group's offsets and its user's password of then."""
     about = KEPT.about
     secured = course.archive.config(load_config(course.config).registry.dsn, sasl={"mechanisms": ["SCRAM-SHA-256"]})
@@ -452,7 +372,7 @@ def _by_topic(done: Ran) -> dict[str, Any]:
     return {topic["topic"]: topic for topic in json.loads(done.text)["topics"]}
 
 
-def _stored(course: Course, topic: str) -> list[tuple[int, bytes]]:
+def _stored(course: UpgradedArchive, topic: str) -> list[tuple[int, bytes]]:
     """Offset and key of each row in any data file that the store has, whoever refers to it."""
     objects = ObjectStore.of(load_config(course.config).catalog)
     parts = objects.walk(table_of(course.archive.stack, course.config, topic).location())

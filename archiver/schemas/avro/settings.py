@@ -12,6 +12,7 @@ from archiver.schemas.avro.registered_schema import AVRO_SCHEMAS, AvroSchemas
 from archiver.schemas.avro.writer_choice import WriterChoice
 from archiver.schemas.format_settings import ProposedFile, SchemaPlace
 from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.schema_file import read_schema_text
 from schema_mapping.avro.schema import MOST_WRITERS, AvroSchema, distinct, writer_fingerprint
 from schema_mapping.errors import DescriptorError
 from schema_mapping.value_format import DeclaredSchema
@@ -78,20 +79,11 @@ AVRO_SETTINGS: Final = AvroSettings()
 
 def read_schema_files(paths: tuple[Path, ...]) -> AvroSchema:
     """Further files define types that the first one uses. Raises ConfigError with the file."""
-    texts = tuple(map(_text, paths))
+    texts = tuple(map(read_schema_text, paths))
     try:
         return AvroSchema.of(texts[0], references=texts[1:])
     except DescriptorError as error:
         raise ConfigError(error.message, file=str(paths[0]), **error.context) from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError("there is no such schema file", file=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the schema file cannot be read: {error}", file=str(path)) from error
 
 
 def _subject_of(settings: AvroFormat, place: SchemaPlace) -> str:

@@ -14,9 +14,6 @@ from archiver.schemas.avro.registered_schema import WriterSchema
 from archiver.schemas.registry.client import client_of
 from archiver.schemas.registry.envelope import (
     BAD_SCHEMA,
-    HEAD,
-    UNKNOWN_SCHEMA_GUID,
-    UNKNOWN_SCHEMA_ID,
     BodyChoice,
     EnvelopeVerdict,
     head_bytes,
@@ -74,7 +71,7 @@ class WriterChoice:
         except BadSchema:
             return EnvelopeVerdict(length, BAD_SCHEMA)
         if fingerprint is None:
-            return EnvelopeVerdict(length, UNKNOWN_SCHEMA_ID if length == HEAD else UNKNOWN_SCHEMA_GUID)
+            return EnvelopeVerdict.unknown(schema_id, length)
         if fingerprint in self.fingerprints:
             return EnvelopeVerdict(length, None, self.fingerprints.index(fingerprint))
         if fingerprint not in self.unapproved and fingerprint in self._of_subject():

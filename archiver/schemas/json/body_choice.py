@@ -9,9 +9,6 @@ from archiver.errors import BadSchema
 from archiver.schemas.json.registered_schema import JsonTypes
 from archiver.schemas.registry.envelope import (
     BAD_SCHEMA,
-    HEAD,
-    UNKNOWN_SCHEMA_GUID,
-    UNKNOWN_SCHEMA_ID,
     BodyChoice,
     EnvelopeVerdict,
     head_bytes,
@@ -59,5 +56,5 @@ class JsonBodies:
         except BadSchema:
             return EnvelopeVerdict(length, BAD_SCHEMA)
         if not is_there:
-            return EnvelopeVerdict(length, UNKNOWN_SCHEMA_ID if length == HEAD else UNKNOWN_SCHEMA_GUID)
+            return EnvelopeVerdict.unknown(schema_id, length)
         return EnvelopeVerdict(length, None, 0)

@@ -12,6 +12,7 @@ from archiver.schemas.format_settings import ProposedFile, SchemaPlace
 from archiver.schemas.json.body_choice import JsonBodies
 from archiver.schemas.json.registered_schema import JSON_SCHEMAS, JsonSchemas
 from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.schema_file import read_schema_text
 from schema_mapping.errors import DescriptorError
 from schema_mapping.json.schema import JsonSchema
 from schema_mapping.value_format import DeclaredSchema
@@ -63,21 +64,12 @@ JSON_SETTINGS: Final = JsonSettings()
 
 def read_json_schema(paths: tuple[Path, ...]) -> JsonSchema:
     """Further files are documents that the first one refers to by their names. Raises ConfigError with the file."""
-    texts = [_text(path) for path in paths]
+    texts = [read_schema_text(path) for path in paths]
     references = {path.name: text for path, text in zip(paths[1:], texts[1:], strict=True)}
     try:
         return JsonSchema.of(texts[0], references=references)
     except DescriptorError as error:
         raise ConfigError(error.message, file=str(paths[0]), **error.context) from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError("there is no such schema file", file=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the schema file cannot be read: {error}", file=str(path)) from error
 
 
 def _subject(settings: JsonFormat, place: SchemaPlace) -> str:

@@ -22,8 +22,6 @@ from archiver.schemas.registry.envelope import (
     BAD_SCHEMA,
     GUID_HEAD,
     HEAD,
-    UNKNOWN_SCHEMA_GUID,
-    UNKNOWN_SCHEMA_ID,
     WITHOUT_MEANING,
     BodyChoice,
     EnvelopeVerdict,
@@ -122,7 +120,7 @@ class MessageChoice:
         except BadSchema:
             return EnvelopeVerdict(length, BAD_SCHEMA)
         if names is None:
-            return EnvelopeVerdict(length, UNKNOWN_SCHEMA_GUID if is_guid else UNKNOWN_SCHEMA_ID)
+            return EnvelopeVerdict.unknown(schema_id, length)
         places = [place for place, message in enumerate(self.messages) if message in names]
         match places:
             case []:

@@ -16,8 +16,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.protobuf.compile_registered import MAIN_FILE, RegisteredFiles, from_base64
-from archiver.schemas.protobuf.schema_files import read_schema_file
 from archiver.schemas.registry.schema_kind import RegisteredSchema, number_context
+from archiver.schemas.schema_file import read_schema_file
 from catalog.model import SchemaNumber
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema, add_files, parse_descriptor_set

@@ -19,6 +19,7 @@ from typing import Final
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from archiver.errors import ConfigError
+from archiver.schemas.schema_file import read_schema_file
 from schema_mapping.errors import DescriptorError
 from schema_mapping.protobuf.descriptors import SourceSchema
 from schema_mapping.protobuf.type_graph import source_graph
@@ -55,16 +56,6 @@ def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()
     """
     source = SourceSchema(descriptor_set=read_schema_file(path), message=message, extensions=tuple(extensions))
     return checked(source, path)
-
-
-def read_schema_file(path: Path) -> bytes:
-    """Read a schema file. Raises ConfigError if that fails."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise ConfigError("there is no such schema file", file=str(path)) from None
-    except OSError as error:
-        raise ConfigError(f"the schema file cannot be read: {error.strerror}", file=str(path)) from error
 
 
 def checked(source: SourceSchema, path: Path) -> SourceSchema:

@@ -47,6 +47,10 @@ class EnvelopeVerdict(NamedTuple):
     error: str | None = None
     place: int = NOT_ONE
 
+    @classmethod
+    def unknown(cls, schema_id: SchemaNumber, length: int) -> EnvelopeVerdict:
+        return cls(length, UNKNOWN_SCHEMA_GUID if isinstance(schema_id, UUID) else UNKNOWN_SCHEMA_ID)
+
 
 class BodyChoice(Protocol):
     """A format's part of envelopes. Picklable. `min_bytes` is the least number of bytes after the id."""

@@ -53,10 +53,10 @@ def rewrite_of(group: RewriteGroup) -> Rewrite:
 
 @dataclass
 class World:
-    """Rewrites in the registry, catalog, journal and the table's files: what they are told is in `told`, in order."""
+    """Rewrites in the registry, catalog, journal and the table's files: their calls are in `steps`, in order."""
 
     folder: Path
-    told: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
     outcome: Any = None
     there: dict[str, TableFile] = field(default_factory=dict)
     unfinished_ones: tuple[Rewrite, ...] = ()
@@ -88,7 +88,7 @@ class World:
     def begin(self, topic: Any, rewrite: Rewrite) -> None:
         if self.is_refused:
             raise RewriteRefused("other ranges")
-        self.told.append("begin")
+        self.steps.append("begin")
 
     is_ended: bool = False
     """Whether another run has ended the rewrite."""
@@ -97,10 +97,10 @@ class World:
         return not self.is_ended
 
     def abandon(self, topic: Any, rewrite: Rewrite) -> None:
-        self.told.append("abandon")
+        self.steps.append("abandon")
 
     def finish(self, topic: Any, rewrite: Rewrite) -> None:
-        self.told.append("finish")
+        self.steps.append("finish")
 
     def unfinished(self, topic: Any) -> tuple[Rewrite, ...]:
         return self.unfinished_ones
@@ -112,13 +112,13 @@ class World:
         return {*self.takers_}
 
     def keep_rewrite(self, rewrite: Rewrite) -> None:
-        self.told.append("journal")
+        self.steps.append("journal")
 
     def keep_settled(self, settled: Settled) -> None:
-        self.told.append(f"settle {len(settled.landed)}")
+        self.steps.append(f"settle {len(settled.landed)}")
 
     def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
-        self.told.append("commit")
+        self.steps.append("commit")
         self.changed = changed(table)
         return self.outcome
 
@@ -139,7 +139,7 @@ class World:
 
     def settle_all(self) -> list[str]:
         settle_rewrites(self.work, self.memory.load())
-        return self.told
+        return self.steps
 
     @property
     def work(self) -> TableWork:
@@ -163,7 +163,7 @@ def world(tmp_path: Path) -> World:
 def test_it_is_remembered_committed_and_recorded_in_this_order(world: World) -> None:
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
     assert world.put() is world.outcome
-    assert world.told == ["begin", "commit", "journal", "finish"]
+    assert world.steps == ["begin", "commit", "journal", "finish"]
 
 
 @dataclass
@@ -177,9 +177,9 @@ class Landing(World):
         return done
 
 
-@pytest.mark.parametrize(("path", "told"), [(OLD, ["abandon"]), ("file:///data/other.parquet", [])])
+@pytest.mark.parametrize(("path", "more"), [(OLD, ["abandon"]), ("file:///data/other.parquet", [])])
 def test_one_that_a_killed_run_left_is_given_up_by_the_one_that_takes_its_files(
-    tmp_path: Path, path: str, told: list[str]
+    tmp_path: Path, path: str, more: list[str]
 ) -> None:
     """Else its files would be kept until somebody settles it, and a purge right after this couldn't delete them."""
     (tmp_path / NEW).write_bytes(b"new")
@@ -187,7 +187,7 @@ def test_one_that_a_killed_run_left_is_given_up_by_the_one_that_takes_its_files(
     world.unfinished_ones = (rewrite_of(RewriteGroup.of_file(path, file((tmp_path / "killed.parquet").as_uri()))),)
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
     world.put()
-    assert world.told == ["begin", "commit", "journal", "finish", *told]
+    assert world.steps == ["begin", "commit", "journal", "finish", *more]
 
 
 def test_a_new_file_that_went_ends_it_before_the_commit(world: World) -> None:
@@ -195,7 +195,7 @@ def test_a_new_file_that_went_ends_it_before_the_commit(world: World) -> None:
     (world.folder / NEW).unlink()
     with pytest.raises(ObjectMissing):
         world.put()
-    assert world.told == ["begin", "abandon"]
+    assert world.steps == ["begin", "abandon"]
 
 
 def test_removal_after_a_rollback_is_not_begun(world: World) -> None:
@@ -204,7 +204,7 @@ def test_removal_after_a_rollback_is_not_begun(world: World) -> None:
     removal = replace(world.rewrite_, first_offsets={0: 3})
     with pytest.raises(RolledBack):
         put_in_place(world.work, table, removal, {OLD: table_file(OLD)})
-    assert world.told == []
+    assert world.steps == []
 
 
 def test_where_nobody_knows_it_stays_begun(world: World) -> None:
@@ -212,14 +212,14 @@ def test_where_nobody_knows_it_stays_begun(world: World) -> None:
     with pytest.raises(CatalogUnreachable) as error:
         world.put()
     assert error.value.retryable
-    assert world.told == ["begin", "commit"]
+    assert world.steps == ["begin", "commit"]
 
 
 def test_a_displaced_one_is_given_up_at_once(world: World) -> None:
     world.outcome = Displaced(paths=(OLD,))
     world.unfinished_ones = (world.rewrite_,)
     assert world.put() is world.outcome
-    assert world.told == ["begin", "commit", "abandon"]
+    assert world.steps == ["begin", "commit", "abandon"]
 
 
 def test_one_that_is_refused_because_others_took_its_files_is_displaced(world: World) -> None:
@@ -229,7 +229,7 @@ def test_one_that_is_refused_because_others_took_its_files_is_displaced(world: W
     world.there = {OLD: table_file(OLD)}
     with pytest.raises(RewriteRefused, match="other ranges"):
         world.put()
-    assert world.told == []
+    assert world.steps == []
 
 
 def test_one_displaced_by_deletes_alone_is_given_up_too(world: World) -> None:
@@ -238,7 +238,7 @@ def test_one_displaced_by_deletes_alone_is_given_up_too(world: World) -> None:
     world.unfinished_ones = (world.rewrite_,)
     world.there = {OLD: table_file(OLD, "later")}
     world.put()
-    assert world.told == ["begin", "commit", "abandon"]
+    assert world.steps == ["begin", "commit", "abandon"]
 
 
 def test_a_displaced_one_is_known_by_its_commit_whatever_detail_the_registry_gives_back(world: World) -> None:
@@ -247,7 +247,7 @@ def test_a_displaced_one_is_known_by_its_commit_whatever_detail_the_registry_giv
     world.unfinished_ones = (replace(world.rewrite_, groups=(detailed,)),)
     world.there = {OLD: table_file(OLD, "later")}
     world.put()
-    assert world.told == ["begin", "commit", "abandon"]
+    assert world.steps == ["begin", "commit", "abandon"]
 
 
 def test_one_that_landed_though_its_commit_looks_displaced_is_recorded(world: World) -> None:
@@ -256,14 +256,14 @@ def test_one_that_landed_though_its_commit_looks_displaced_is_recorded(world: Wo
     world.unfinished_ones = (world.rewrite_,)
     world.there = {world.new.path: table_file(world.new.path)}
     world.put()
-    assert world.told == ["begin", "commit", "journal", "finish"]
+    assert world.steps == ["begin", "commit", "journal", "finish"]
 
 
 def test_ranges_of_a_killed_commit_are_settled_before_a_rewrite_begins(world: World) -> None:
     world.kill_after_commit()
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
     world.put()
-    assert world.told == ["settle 2", "begin", "commit", "journal", "finish"]
+    assert world.steps == ["settle 2", "begin", "commit", "journal", "finish"]
     assert len(world.staged.landed) == 2
 
 
@@ -322,16 +322,16 @@ def test_one_with_neither_file_can_t_land(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("erased", "told"), [({}, []), ({0: [(3, 4)]}, []), ({0: [(3, 6)]}, ["abandon"])], ids=["none", "some", "all"]
+    ("erased", "steps"), [({}, []), ({0: [(3, 4)]}, []), ({0: [(3, 6)]}, ["abandon"])], ids=["none", "some", "all"]
 )
 def test_one_that_only_notes_erased_offsets_is_not_taken_for_done(
-    world: World, erased: dict[int, list[tuple[int, int]]], told: list[str]
+    world: World, erased: dict[int, list[tuple[int, int]]], steps: list[str]
 ) -> None:
     """It changes no file. It is given up once another has noted all of its offsets."""
     alone = Rewrite(commit_id=new_id(), reason="erase", schema_version=1, groups=(), erased=((0, 3, 5),))
     world.unfinished_ones = (alone,)
     world.erased = erased
-    assert world.settle_all() == told
+    assert world.settle_all() == steps
 
 
 def spans(rows: int, **gone: int) -> tuple[RecordSpan, ...]:
@@ -342,7 +342,7 @@ def test_one_that_another_run_ended_is_not_committed(world: World) -> None:
     world.is_ended = True
     with pytest.raises(RewriteRefused, match="gave this rewrite up"):
         world.put()
-    assert world.told == ["begin", "commit"], "and nothing of it is recorded"
+    assert world.steps == ["begin", "commit"], "and nothing of it is recorded"
 
 
 def test_new_files_that_lack_records_are_refused_before_anything_is_remembered(world: World) -> None:
@@ -351,7 +351,7 @@ def test_new_files_that_lack_records_are_refused_before_anything_is_remembered(w
     with pytest.raises(RewriteRefused) as error:
         world.put()
     assert (error.value.context["old_rows"], error.value.context["new_rows"]) == (5, 3)
-    assert world.told == []
+    assert world.steps == []
 
 
 def test_records_that_are_left_out_on_purpose_account_for_themselves(world: World) -> None:
@@ -361,19 +361,19 @@ def test_records_that_are_left_out_on_purpose_account_for_themselves(world: Worl
     assert world.put() is world.outcome
 
 
-@pytest.mark.parametrize(("gone", "told"), [({"retired": 5}, ["journal", "finish"]), ({"removed": 5}, ["abandon"])])
+@pytest.mark.parametrize(("gone", "steps"), [({"retired": 5}, ["journal", "finish"]), ({"removed": 5}, ["abandon"])])
 def test_one_without_new_files_landed_if_it_emptied_its_old_ones_on_purpose(
-    world: World, gone: dict[str, int], told: list[str]
+    world: World, gone: dict[str, int], steps: list[str]
 ) -> None:
     """No snapshot of its time is left, and no file that would show it."""
     world.unfinished_ones = (rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, **gone), why="too old")),)
-    assert world.settle_all() == told
+    assert world.settle_all() == steps
 
 
-@pytest.mark.parametrize(("its_own", "told"), [(False, ["abandon"]), (True, ["journal", "finish"])])
+@pytest.mark.parametrize(("its_own", "steps"), [(False, ["abandon"]), (True, ["journal", "finish"])])
 def test_what_another_took_out_of_the_table_is_not_recorded_twice(
-    world: World, *, its_own: bool, told: list[str]
+    world: World, *, its_own: bool, steps: list[str]
 ) -> None:
     one = rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, retired=5), why="too old"))
     world.unfinished_ones, world.takers_ = (one,), ("another", *([one.commit_id] if its_own else []))
-    assert world.settle_all() == told
+    assert world.settle_all() == steps

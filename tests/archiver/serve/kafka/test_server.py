@@ -46,9 +46,9 @@ def test_a_port_that_another_server_took_is_named_at_any_time() -> None:
         await second.listen("127.0.0.1", port)  # both are bound, and neither listens yet
         await first.start(nothing)
         for attempt in (second.start(nothing), third.listen("127.0.0.1", port)):
-            with pytest.raises(ConfigError, match="can't listen on this address") as told:
+            with pytest.raises(ConfigError, match="can't listen on this address") as caught:
                 await attempt
-            assert told.value.context["address"] == f"127.0.0.1:{port}"
+            assert caught.value.context["address"] == f"127.0.0.1:{port}"
         await second.close()
         await first.close()
 
@@ -120,8 +120,8 @@ def test_a_server_that_ends_answers_those_that_wait_and_loses_no_commit_that_it_
         time.sleep(0.1)
         assert nodes.live() == 1, "it leaves when what is kept is done"
         offsets.gate.set()
-        (told,) = response(load_response_schema(8, 9), committing.receive(), 1).topics
-        assert told.partitions[0].error_code == ErrorCode.none
+        (topic,) = response(load_response_schema(8, 9), committing.receive(), 1).topics
+        assert topic.partitions[0].error_code == ErrorCode.none
         assert offsets.groups() == ("commits",)
         assert response(load_response_schema(11, 3), joining.receive(), 1).error_code == ErrorCode.not_coordinator
         ending.result(SECONDS)

@@ -201,8 +201,8 @@ def test_files_that_may_have_missing_rows_stay(lake: Lake, start: int, reason: d
     name = lake.put(footer(100))
     lake.put(footer(), rewritten=True)
     lake.known = FileStates(lacking=(OffsetRange.half_open(0, start, start + 10),))
-    found, report = lake.search()
-    assert (found, report.kept) == ({} if start == 0 else {name: OrphanKind.UNKNOWN}, reason)
+    orphans, report = lake.search()
+    assert (orphans, report.kept) == ({} if start == 0 else {name: OrphanKind.UNKNOWN}, reason)
 
 
 def test_what_the_journal_has_stays(lake: Lake) -> None:

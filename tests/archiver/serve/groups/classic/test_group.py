@@ -144,7 +144,7 @@ def test_who_may_commit() -> None:
 
 @dataclass(slots=True)
 class Client:
-    """A client as it should be: it joins, syncs, beats, and begins again when it is told to."""
+    """A client as it should be: it joins, syncs, beats, and begins again when the group says so."""
 
     course: Course
     member_id: str = ""
@@ -162,20 +162,20 @@ class Client:
                 if error != OK:
                     self._again(error)
                 return
-        told = self.course.answers.get(self.waits_for)
-        if told is None:
+        answer = self.course.answers.get(self.waits_for)
+        if answer is None:
             return
         self.waits_for = None
-        match told:
+        match answer:
             case Joined(error=error) if error == ErrorCode.member_id_required:
-                self.member_id = told.member_id
-            case Joined() | Synced() if told.error != OK:
-                self._again(told.error)
+                self.member_id = answer.member_id
+            case Joined() | Synced() if answer.error != OK:
+                self._again(answer.error)
             case Joined():
-                self.generation = told.generation
-                self.waits_for = self.course.sync(told)
+                self.generation = answer.generation
+                self.waits_for = self.course.sync(answer)
             case Synced():
-                self.assignment = told.assignment
+                self.assignment = answer.assignment
 
     def _again(self, error: ErrorCode) -> None:
         self.assignment = None
@@ -224,7 +224,7 @@ def test_a_leader_that_joins_again_wants_to_assign_anew() -> None:
     joined = course.stable(2)
     leader = next(each for each in joined if each.members)
     follower = next(each for each in joined if not each.members)
-    assert course.answers[course.join(follower.member_id)].generation == 1, "a follower is told what it missed"
+    assert course.answers[course.join(follower.member_id)].generation == 1, "a follower learns what it missed"
     ticket = course.join(leader.member_id)
     assert ticket not in course.answers
     again = course.join(follower.member_id)
@@ -246,10 +246,10 @@ def test_who_lives_and_does_not_join_again_holds_up_nobody_for_ever() -> None:
 def test_who_leaves_before_it_joined_is_not_waited_for() -> None:
     course = Course()
     _, ticket = course.named()
-    told = course.answers[course.join()]
+    answer = course.answers[course.join()]
     course.wait(DELAY)
     assert ticket not in course.answers, "one more has said that it comes"
-    error, replies = course.group.leave(course.now, told.member_id, None)
+    error, replies = course.group.leave(course.now, answer.member_id, None)
     course.take(replies)
     assert error == OK
     assert course.answers[ticket].error == OK

@@ -17,8 +17,8 @@ def test_members_that_say_more_than_a_group_has_room_for_are_refused() -> None:
     course = Course()
     half = (("range", bytes(MOST_BYTES // 2)),)
     first, _ = course.named(protocols=half)
-    told = course.answers[course.join(protocols=half)]
-    assert told.error == ErrorCode.group_max_size_reached
+    answer = course.answers[course.join(protocols=half)]
+    assert answer.error == ErrorCode.group_max_size_reached
     assert list(course.group.members) == [first]
     assert course.answers[course.join()].error == ErrorCode.member_id_required, "there is room for a small one"
 
@@ -43,11 +43,11 @@ def test_an_assignment_that_a_group_has_no_room_for_is_refused() -> None:
 
 def test_ids_that_are_given_out_make_no_group() -> None:
     course = Course()
-    told = course.answers[course.join(session_seconds=1800.0)]
-    assert told.error == ErrorCode.member_id_required
+    answer = course.answers[course.join(session_seconds=1800.0)]
+    assert answer.error == ErrorCode.member_id_required
     assert course.group.is_unused
     assert course.group.deadline() == float("inf")
-    ticket = course.join(told.member_id)
+    ticket = course.join(answer.member_id)
     course.wait(DELAY)
     assert course.answers[ticket].error == OK
 
