@@ -78,9 +78,6 @@ class LossyDisk:
             self._tear(inode, choose)
         self.names_now, self.names_durable, self.pending = dict(kept), dict(kept), []
 
-    def end_process(self) -> None:
-        """The process ends, the machine does not: everything that was written can still be read."""
-
     def _change(self, change: Callable[[dict[str, Inode]], None]) -> None:
         change(self.names_now)
         self.pending.append(change)
