@@ -12,7 +12,7 @@ from tests.support.servers.apicurio import apicurio
 
 @pytest.fixture(scope="session")
 def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The url of a schema registry that others wrote: Apicurio, or what ARCHIVER_TEST_SCHEMA_REGISTRY names."""
+    """The URL of a schema registry written by other people: Apicurio, or the one in ARCHIVER_TEST_SCHEMA_REGISTRY."""
     if named := os.environ.get("ARCHIVER_TEST_SCHEMA_REGISTRY"):
         yield named
         return

@@ -29,7 +29,7 @@ KEPT = [n for n in range(35) if not any(start <= n < end for start, end in GAPS)
 
 @pytest.fixture
 def gapped(stack: Stack) -> tuple[Path, str]:
-    """A log that lost records twice while the catalog was away; both gaps accepted, then committed together."""
+    """A log that lost records twice while the catalog was away. Both gaps are accepted, then committed together."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, range(10))

@@ -107,7 +107,7 @@ def verified(config: Path, topic: str) -> VerifiedTopic:
 def check(
     stack: Stack, config: Path, topic: str, partitions: int = 1, *, gone: Callable[[Seen], bool] = lambda _: False
 ) -> None:
-    """A replay gives what Kafka has and isn't gone, nothing is missing, and both books of the registry agree."""
+    """A replay gives Kafka's records except `gone` ones, nothing is missing, and both books of the registry agree."""
     left = [record for record in from_kafka(stack, topic, partitions) if not gone(record)]
     assert from_archive(config, topic, partitions) == left
     assert refill(config, topic).mended == ()

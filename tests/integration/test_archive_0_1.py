@@ -58,7 +58,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestoredArchiv
 
 @pytest.fixture(scope="module")
 def upgraded(archive: RestoredArchive) -> UpgradedArchive:
-    """Today's migrations are applied, and nothing else was done."""
     dsn = archive.database()
     Registry(dsn).close()
     return UpgradedArchive(archive=archive, config=archive.config(dsn), present={Fate.ARCHIVED})
@@ -66,7 +65,7 @@ def upgraded(archive: RestoredArchive) -> UpgradedArchive:
 
 @pytest.fixture(scope="module")
 def rebuilt_at_once(upgraded: UpgradedArchive) -> dict[str, Any]:
-    """A registry made from the untouched archive alone. Its entries of the audit trail are taken back."""
+    """A registry made from the untouched archive alone, without its entries of the audit trail."""
     empty = upgraded.archive.config(upgraded.archive.stack.database())
     done = upgraded.run("registry", "rebuild", config=empty)
     ranges, replay = (_ranges(upgraded.config), _ranges(empty)), upgraded.check(config=empty)
@@ -76,7 +75,7 @@ def rebuilt_at_once(upgraded: UpgradedArchive) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def first_look(upgraded: UpgradedArchive, rebuilt_at_once: dict[str, Any]) -> dict[str, Any]:
-    """What commands say that change nothing."""
+    """The output of commands that change nothing."""
     assert rebuilt_at_once
     return {
         "replay": upgraded.check(),
@@ -91,7 +90,7 @@ def first_look(upgraded: UpgradedArchive, rebuilt_at_once: dict[str, Any]) -> di
 
 @pytest.fixture(scope="module")
 def archived(upgraded: UpgradedArchive, first_look: dict[str, Any]) -> dict[str, Any]:
-    """The first run of today's archive job: it settles what was left, and reads on in Kafka."""
+    """Today's first archive run: it settles what was left and continues in Kafka."""
     assert first_look
     report = run(upgraded.config)
     upgraded.present |= {Fate.STAGED, Fate.WAITING}
@@ -128,9 +127,9 @@ def compacted(upgraded: UpgradedArchive, expired: dict[str, Any]) -> dict[str, A
 
 @pytest.fixture(scope="module")
 def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, Any]:
-    """An erasure that the hold refuses, the older one that a tag keeps open, one whose files the hold keeps, the end.
+    """An erasure refused by the hold, an older one kept open by a tag, one whose files the hold keeps, and the end.
 
-    The refused one has left uploads. They are deleted once they are old: at the end the clock says that they are.
+    The refused one has left uploads, which are deleted at the end: the clock says that they are old.
     """
     assert compacted
     refused = upgraded.run("erase", "customers", "--where", "key = 'carl'", "--yes")
@@ -165,7 +164,7 @@ def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, An
 
 @pytest.fixture(scope="module")
 def rebuilt(upgraded: UpgradedArchive, erased: dict[str, Any]) -> dict[str, Any]:
-    """The registry is lost after all of that, and rebuilt."""
+    """The registry, lost after all of that and rebuilt."""
     assert erased
     before = _ranges(upgraded.config)
     upgraded.config = upgraded.archive.config(upgraded.archive.stack.database())
@@ -313,7 +312,7 @@ def test_archiving_goes_on_with_the_rebuilt_registry(upgraded: UpgradedArchive, 
 
 
 def test_an_archiver_that_lacks_a_migration_refuses(archive: RestoredArchive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What 0.1 finds once a later version was there; its check of migrations is today's."""
+    """What 0.1 reports after a later version. Its check of migrations is today's."""
     dsn = archive.database()
     Registry(dsn).close()
     migrations = _migrations()
@@ -333,7 +332,7 @@ def test_an_archiver_that_lacks_a_migration_refuses(archive: RestoredArchive, mo
 
 
 def test_the_registry_of_0_1_has_its_migrations(archive: RestoredArchive) -> None:
-    """The check above is of that version, and the restored registry is one that nobody has upgraded."""
+    """The check above is of that version, and the restored registry was never upgraded."""
     with psycopg.connect(archive.database()) as connection:
         numbers = connection.execute("SELECT number FROM migrations ORDER BY number").fetchall()
     assert [number for (number,) in numbers] == list(range(1, LATEST + 1))
@@ -349,7 +348,7 @@ def _ranges(config: Path) -> list[tuple[Any, ...]]:
 
 
 def _served(course: UpgradedArchive) -> tuple[dict[int, int], list[Seen]]:
-    """What a client of `archiver serve kafka` finds that has its group's offsets and its user's password of then."""
+    """The records that a client of `archiver serve kafka` reads with its old group offsets and password."""
     about = KEPT.about
     secured = course.archive.config(load_config(course.config).registry.dsn, sasl={"mechanisms": ["SCRAM-SHA-256"]})
     with serving(secured) as address:
@@ -373,7 +372,7 @@ def _by_topic(done: Ran) -> dict[str, Any]:
 
 
 def _stored(course: UpgradedArchive, topic: str) -> list[tuple[int, bytes]]:
-    """Offset and key of each row in any data file that the store has, whoever refers to it."""
+    """Offset and key of each row in all data files of the store."""
     objects = ObjectStore.of(load_config(course.config).catalog)
     parts = objects.walk(table_of(course.archive.stack, course.config, topic).location())
     paths = [listed.path for part in parts for listed in part if listed.path.endswith(".parquet")]

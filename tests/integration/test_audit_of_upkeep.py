@@ -40,7 +40,7 @@ DAY, HOUR = "day", "hour"
 
 
 def entries(config: Path, *acts: str) -> list[dict[str, Any]]:
-    """The entries of these acts, of a trail in which nothing is wrong."""
+    """The entries of these acts, in a trail without findings."""
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
@@ -55,12 +55,10 @@ def partition_by(config: Path, term: str) -> None:
 
 
 def repartition_only(path: str, topic: str) -> int:
-    """For a process of its own; 0 if the partitioning was changed."""
     return 0 if repartition(load_config(Path(path)), topic).was_changed else 1
 
 
 def expire_before(path: str, topic: str, offset: str) -> int:
-    """For a process of its own; 0 if all went well."""
     limits = RetireLimits(offset=int(offset))
     return 0 if Expire(load_config(Path(path)), (topic,), limits=limits, engine=InlineEngine()).run().succeeded else 1
 

@@ -45,7 +45,7 @@ KILLED = -9
 
 
 def checked(config: Path, *keys: PublicKey) -> tuple[FoundTrail, TrailReport]:
-    """The one trail of a configuration, held against the registry and the journal, too."""
+    """The only trail of a configuration, checked against registry and journal."""
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
@@ -142,7 +142,9 @@ def test_processes_that_work_at_once_write_one_chain(trail: AuditTrail) -> None:
 
 
 def test_who_begins_a_chain_waits_for_nobody_who_goes_on_with_it(trail: AuditTrail) -> None:
-    """An entry being added needs the topic's row, which who begins has locked: each would wait for the other."""
+    """An entry being added needs the topic's row, which the beginning of a chain has locked: a deadlock without this
+    order.
+    """
     trail.record(appended(0))
     audit, topic = trail.registry.audit, trail.topic
     head = audit.head(topic)
@@ -172,7 +174,7 @@ def test_while_the_store_is_away_entries_wait(trail: AuditTrail, caplog: pytest.
 
 @contextmanager
 def set_back(trail: AuditTrail) -> Iterator[None]:
-    """Set the database back to before what is done meanwhile. The next trail is another process's."""
+    """Set the database back to before the block. The next trail belongs to another process."""
     dsn = trail.registry._postgres._conninfo
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT * FROM audit_chains")
@@ -214,7 +216,7 @@ def test_the_trail_of_a_database_that_was_set_back_says_whether_a_topic_is_held(
 
 
 def forged(trail: AuditTrail, entries: list[bytes]) -> dict[str, bytes]:
-    """Entry 3 with another act, and chained on from there up to one more than the registry has."""
+    """Entry 3 with another act, and a valid chain from there up to one more than the registry has."""
     prev, changed = json.loads(entries[2])["prev"], {}
     for number in range(3, len(entries) + 2):
         entry = json.loads(entries[min(number, len(entries)) - 1]) | {"seq": number, "prev": prev}

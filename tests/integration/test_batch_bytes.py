@@ -31,7 +31,7 @@ def raw_log(stack: Stack, topic: str) -> bytes:
 
 
 def produce_raw(stack: Stack, topic: str, batch: bytes) -> int:
-    """Append a batch as it is; gives the broker's error code."""
+    """Append a batch unchanged; return the broker's error code."""
     with BrokerClient({"bootstrap.servers": stack.bootstrap_servers}) as client:
         node, _ = client.leaders.leader(topic, 0)
         topic_type = ProduceRequest.TopicProduceData

@@ -30,7 +30,7 @@ RENAMED = WRONG.replace("string name = 2;", "string title = 2;")
 
 
 def filtered(stack: Stack, config: Path, topic: str) -> dict[str, frozenset[str]]:
-    """The columns with a filter in every row group of each file, by the file's path."""
+    """The columns with a filter in every row group of each file, by path."""
     table = table_of(stack, config, topic)
     found = {}
     for task in table.scan().plan_files():

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 
 def away(config: Path) -> Path:
-    """The configuration with a catalog that nobody listens at."""
+    """The configuration with a catalog at which nothing listens."""
     path = config.with_name("away.toml")
     path.write_text(config.read_text().replace(json.dumps(load_config(config).catalog["uri"]), '"http://127.0.0.1:1"'))
     return path

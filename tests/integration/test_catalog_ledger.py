@@ -32,7 +32,7 @@ NEWER = message(id=1, note=2)
 
 
 class WithARival:
-    """A connection on which somebody else acts just before the columns are asked for."""
+    """A connection on which a rival acts right before the columns are read."""
 
     def __init__(self, connection: Connection, act: Callable[[], object]) -> None:
         self._connection, self._act = connection, act
@@ -141,7 +141,7 @@ class TestLedger:
         assert found[orders.id].table_uuid is None
 
     def test_ledgers_read_together_are_of_one_moment(self, dsn: str, registry: Registry, orders: TopicRow):
-        """Another archiver makes a version between the reading of topics and the reading of their columns."""
+        """Another archiver makes a version after topics were read and before their columns are."""
         before = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=None).state
         with closing(Postgres(dsn, connections=1)) as database, database.transaction() as connection:
             rival = WithARival(

@@ -66,7 +66,7 @@ def table(stack: Stack, topic: TopicRow) -> ArchiveTable:
 
 
 def offsets(stack: Stack, topic: TopicRow) -> Counter[tuple[int, int]]:
-    """How often each offset is in the table: reading it all also shows that no manifest of it was deleted."""
+    """The number of rows by offset. Reading all of them also shows that no manifest was deleted."""
     rows = load_catalog("judge", **stack.catalog_properties).load_table(topic.table).scan().to_arrow()
     return Counter((row["partition"], row["offset"]) for row in rows["kafka"].to_pylist())
 
@@ -198,7 +198,7 @@ def first_start(table: ArchiveTable) -> int:
 
 
 def race(stack: Stack, table: ArchiveTable, rivals: list[list[TranslatedRange]]) -> list[CommitOutcome]:
-    """Each list of ranges committed by a process of its own, two at a time."""
+    """Commit each list of ranges in its own process, two at a time."""
     properties = [stack.catalog_properties] * len(rivals)
     with ProcessPoolExecutor(2, mp_context=FORKED) as pool:
         return list(pool.map(commit_alone, properties, [table.topic] * len(rivals), rivals))

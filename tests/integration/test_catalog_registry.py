@@ -65,7 +65,7 @@ def at(**offsets: int) -> dict[int, PartitionOffset]:
 
 
 def made(dsn: str, topic: TopicRow) -> None:
-    """Bind the topic to a table, as after the table was made."""
+    """Bind the topic to a table, as after its creation."""
     with psycopg.connect(dsn) as connection:
         topics.check_table(connection, topic, UUID(int=topic.id))
 

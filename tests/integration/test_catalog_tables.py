@@ -41,7 +41,7 @@ def topic() -> TopicRow:
 
 
 def seen(stack: Stack, topic: TopicRow) -> Table:
-    """The table as anybody else sees it."""
+    """The table as other clients see it."""
     return load_catalog("elsewhere", **stack.catalog_properties).load_table(topic.table)
 
 
@@ -83,7 +83,7 @@ class TestMaking:
         assert (second.uuid, second.schema, second.partitioning.by) == (first.uuid, first.schema, "day(13)")
 
     def test_of_rivals_one_makes_it(self, stack: Stack, catalog: TableCatalog, topic: TopicRow):
-        """SeaweedFS's catalog lets two do so, once in a hundred times: whoever has the lost one can't commit to it."""
+        """SeaweedFS's catalog lets two succeed, once in a hundred times. Commits to the lost table fail."""
         in_new_namespace, assignment = replace(topic, table=f"{unique('n')}.{topic.topic}"), assigned("id")
 
         def run(_: int) -> ArchiveTable:

@@ -102,7 +102,7 @@ def test_a_view_in_the_java_catalog_lasts_through_a_change_of_the_schema(
 
 
 def asked(engine: SparkEngine, stack: Stack, view: str) -> list[dict[str, Any]]:
-    """The rows of a view in the Java catalog, in Spark."""
+    """The rows of a view in the Java catalog, by Spark."""
     session, catalog = engine.session, f"java_{stack.scratch.name.replace('-', '_')}"
     options = {
         "": "org.apache.iceberg.spark.SparkCatalog",

@@ -36,7 +36,7 @@ BATCH = build([Record(value=b"x")] * 5)
 
 @dataclass(slots=True)
 class World:
-    """The sections of a configuration that lead into it, and its topics."""
+    """The sections of a configuration that lead to it, and its topics."""
 
     sections: dict[str, dict[str, str]] = field(default_factory=dict)
     topics: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -42,7 +42,7 @@ def served(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
 
 @pytest.fixture
 def in_folder(served: DocumentedServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the page's `ca.pem` lies."""
+    """The folder that holds the page's `ca.pem`."""
     assert (served.folder / AUTHORITY).exists()
     monkeypatch.chdir(served.folder)
 

@@ -52,7 +52,7 @@ def brokers(cluster: Brokers) -> Iterator[Brokers]:
 
 
 class Load:
-    """Records that keep coming, each partition's in turn, by an idempotent producer that waits for every replica."""
+    """A steady stream of records to each partition in turn, by an idempotent producer that waits for every replica."""
 
     def __init__(self, stack: Stack, topic: str, partitions: int) -> None:
         self._producer = patient_producer(stack)
@@ -81,7 +81,7 @@ class Load:
 
 
 def patient_producer(stack: Stack, options: Mapping[str, Any] = MappingProxyType({})) -> Producer:
-    """Hears soon of new leaders, and outlives their elections."""
+    """A producer that learns of new leaders soon and outlives elections."""
     return Producer(
         {
             "bootstrap.servers": stack.bootstrap_servers,
@@ -173,7 +173,7 @@ def test_leaders_move_under_load(brokers: Brokers) -> None:
 
 @pytest.mark.parametrize("ending", ["commit", "abort"])
 def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> None:
-    """Its records are of one epoch and its marker of the next, where the archive then stands."""
+    """Its records have one epoch and its marker the next, where the archive then ends."""
     stack, topic = brokers.stack, brokers.topic((1, 2, 3))
     config = configured(stack, topic)
     stack.produce(topic, *numbered(range(5)))
@@ -191,7 +191,7 @@ def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> Non
 
 
 def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> None:
-    """Each node is stopped and started again alone, by the command line."""
+    """Each node is stopped and started alone, by command line."""
     stack, topic = brokers.stack, brokers.stack.topic(3)
     config = configured(stack, topic)
     stack.produce(topic, *({"value": b"%d" % n * 40, "partition": n % 3} for n in range(3_000)))
@@ -226,7 +226,7 @@ def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> No
 
 
 def test_an_unclean_election_is_a_loss_only_of_what_was_archived(brokers: Brokers) -> None:
-    """A replica that stood still leads: what only the old leader had is gone, and the archive holds some of it."""
+    """A lagging replica leads: what only the old leader had is gone, and the archive holds some of it."""
     stack = brokers.stack
     ahead, behind = (brokers.topic((1, 2), unclean_leader_election_enable="true") for _ in range(2))
     config = configured(stack, ahead, behind)
@@ -258,7 +258,7 @@ def test_an_unclean_election_is_a_loss_only_of_what_was_archived(brokers: Broker
 
 
 def test_a_leader_has_its_readers_ask_a_replica(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers do so for a reader's rack; ours says none, but they may have a selector of their own."""
+    """Brokers do so for a reader's rack. The archiver names none, but brokers may have their own selector."""
     stack, topic, asked = brokers.stack, brokers.topic((1, 2)), set[int]()
     config = configured(stack, topic)
     made, followed = PartitionFetcher._request, PartitionFetcher._of_replica
@@ -298,7 +298,7 @@ def test_partitions_move_to_other_brokers(brokers: Brokers) -> None:
 
 
 def test_a_controller_falls_silent_and_comes_back(brokers: Brokers) -> None:
-    """The node leads a partition, too: others take over both while it believes that it has them still."""
+    """The node also leads a partition: other nodes take over both while it believes that it has them."""
     stack = brokers.stack
     lost = brokers.controller()
     topic = brokers.topic((lost, *(node for node in NODES if node != lost)))

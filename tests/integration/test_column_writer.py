@@ -56,7 +56,7 @@ def without_uuids(fields: Iterable[pa.Field]) -> list[pa.Field]:
 
 
 def by_iceberg(engine: SparkEngine, tables: Written, *, vectorized: bool) -> Iterator[Any]:
-    """Both tables. Iceberg's vectorized reader takes over where only columns at the top are read."""
+    """Both tables. Iceberg's vectorized reader takes over if only top-level columns are read."""
     schema = tables.rows.schema
     wanted = [field.name for field in schema if not (vectorized and pa.types.is_nested(field.type))]
     reader = engine.session.read.option("vectorization-enabled", vectorized)
@@ -69,7 +69,7 @@ def by_spark(engine: SparkEngine, files: Written, *, vectorized: bool) -> Iterat
 
 
 def values(frame: Any) -> list[list[Any]]:
-    """The values of each column, in the order of the file: one task reads it."""
+    """The values of each column, in file order: one task reads it."""
     read = frame.coalesce(1).toArrow()
     return [[value for chunk in column.chunks for value in python_values(chunk)] for column in read.columns]
 
@@ -95,7 +95,7 @@ def test_spark_reads_each_type_and_encoding_from_files(engine: SparkEngine, file
 def test_no_row_is_left_out_by_statistics_page_indexes_and_filters(
     engine: SparkEngine, tables: Written, files: Written, from_tables: bool
 ) -> None:
-    """Each condition alone, by which readers prune, finds what all at once find, by which they don't."""
+    """Each condition alone, by which readers prune, finds the rows that all of them find together, without pruning."""
     found = tables if from_tables else files
     read = by_iceberg if from_tables else by_spark
     ours, arrows = read(engine, found, vectorized=True)

@@ -49,7 +49,7 @@ def compacted(config: Path, *, dry_run: bool = False, engine: Engine | None = No
 
 
 def check(stack: Stack, config: Path, topic: str) -> None:
-    """The table gives back every record of Kafka, in order, and nothing of it is missing by the registry."""
+    """The table gives back every record of Kafka, in order, and the registry misses nothing."""
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
     with Workshop.of(config) as shop:
         assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic)) == ()
@@ -96,7 +96,7 @@ def test_small_files_become_one_a_partition(stack: Stack, archived: tuple[Path, 
 
 
 class Meanwhile(InlineEngine):
-    """An engine beside which something happens: before the results of its first tasks are given."""
+    """An engine that calls a function before the results of its first tasks are returned."""
 
     def __init__(self, happens: Callable[[], object]) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class Meanwhile(InlineEngine):
 
 
 def bounds(config: Path) -> list[tuple[int, int, int]]:
-    """Partition, lowest and highest offset of each file; one partition a file, in order."""
+    """Partition, lowest and highest offset of each file, in order. Each file has one partition."""
     with Workshop.of(config) as shop:
         files = list(ManifestReader().files(shop.table.iceberg))
     assert all(each.partitions and each.partitions.low == each.partitions.high for each in files)
@@ -155,7 +155,7 @@ def test_a_registry_from_an_older_backup_is_brought_up_to_date(stack: Stack, arc
 
 
 def test_files_of_others_are_sorted_and_split(stack: Stack, archived: tuple[Path, str]) -> None:
-    """Somebody puts all partitions into one file; the registry doesn't know it, and misses nothing."""
+    """Another engine puts all partitions into one file. The registry doesn't know it, and misses nothing."""
     config, topic = archived
     put_together_by_others(stack, config, topic)
     stack.produce(topic, *numbered(range(40), PARTITIONS))

@@ -36,13 +36,13 @@ EACH = 20
 
 
 class ManySlots(InlineEngine):
-    """An engine for whose sake a backlog is cut into many small tasks."""
+    """An engine with many slots, for which a backlog is cut into small tasks."""
 
     slots = 64
 
 
 class OneByOne(InlineEngine):
-    """Tasks in threads; something happens once, before the first outcome is given."""
+    """Tasks in threads. A function is called before the first outcome is returned."""
 
     def __init__(self, happens: Callable[[], object] = lambda: None) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def query_seconds(stack: Stack, table: str) -> float:
 
 
 def produce(stack: Stack, topic: str, noise: random.Random, files: int, note: bytes) -> None:
-    """So many batches of `EACH` records: the job is told to make a task, and a file, of each."""
+    """Produce batches of `EACH` records. The job makes a task and a file of each."""
     values = [order_bytes(noise) + note for _ in range(997)]
     messages = (
         {

@@ -80,7 +80,7 @@ def test_records_that_went_meanwhile_are_asked_about_again(stack: Stack) -> None
 
 
 def test_records_that_came_meanwhile_stay(stack: Stack) -> None:
-    """What is archived while the question waits was not asked about."""
+    """Records archived while the question waits were not part of it."""
     config, topic = archived(stack)
 
     def more() -> None:
@@ -143,7 +143,6 @@ def test_rows_are_noted_as_gone_after_a_question(stack: Stack) -> None:
 
 
 def on_a_terminal(config: Path, *words: str, keys: bytes) -> Seen:
-    """Run a command on a terminal on which someone answers the question."""
     typed: list[bytes] = []
 
     def press(_: int, terminal: int, shown: str) -> None:

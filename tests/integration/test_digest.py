@@ -34,7 +34,6 @@ PARTITIONS = 3
 
 
 def registered(config: Config) -> list[tuple[int, int, int, str | None, str | None, str | None]]:
-    """The registry's ranges: partition, offsets, path, digest and its algorithm."""
     with psycopg.connect(config.registry.dsn) as connection:
         return connection.execute(
             "SELECT partition, start_offset, end_offset, path, digest, digest_algorithm FROM files"

@@ -45,7 +45,7 @@ EXPECTED: Mapping[str, tuple[Any, ...]] = {
 
 @pytest.fixture(scope="module")
 def tables(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The topics of the pages, archived: the name there, and the table's own."""
+    """The topics of the pages, archived: the page's name, and the table's."""
     return archive_documented(stack, tmp_path_factory.mktemp("schema"))
 
 
@@ -69,7 +69,7 @@ def test_spark_is_told_the_jars_that_are_tested() -> None:
 
 @pytest.fixture(scope="module")
 def attached(stack: Stack) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB as the page connects it, extensions from files."""
+    """DuckDB connected as on the page, with extensions from files."""
     names: dict[str, Any] = {}
     (offline,) = [block for block in BLOCKS if "offline" in block.marks]
     exec(compile(offline.code, "engines.md", "exec"), names)
@@ -160,7 +160,7 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
 
 
 def connected(stack: Stack, tables: Mapping[str, str]) -> dict[str, Any]:
-    """The names that the page's pyiceberg block leaves behind."""
+    """The names that the page's pyiceberg block defines."""
     (connect,) = [block for block in BLOCKS if block.language == "python" and "connect" in block.marks]
     places = 'uri="https://catalog.example.com", warehouse="lake"'
     assert places in connect.code

@@ -61,7 +61,7 @@ START = 1_767_225_600_000
 
 
 def produce(stack: Stack, topic: str, numbers: range) -> None:
-    """Each fifth record is hers; values are raw, so their bytes would be found in any object that has them.
+    """Each fifth record is hers. Values are raw, so their bytes can be found in any object that has them.
 
     Padding makes files large enough for sets of values.
     """

@@ -46,7 +46,7 @@ HERS = f"val.customer.id = '{HER_ID}'"
 
 
 def value(number: int) -> bytes | None:
-    """Each fifth order is hers. Others are tombstones, and some are no orders."""
+    """Each fifth order is hers. Other records are tombstones or no orders."""
     if number % 10 == 4:
         return None
     if number % 10 == 7:
@@ -65,7 +65,6 @@ def is_hers(number: int) -> bool:
 
 
 def produce(stack: Stack, topic: str, numbers: range) -> None:
-    """One partition, so a record's offset is its number."""
     stack.produce(topic, *({"key": b"k%d" % n, "value": value(n), "timestamp": START + n} for n in numbers))
 
 

@@ -51,7 +51,7 @@ STILL_SENT_BYTES = b"\x28\x05"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """The topic after its four runs, and what the engines read after the second and after the last."""
+    """The topic after its four runs, and what the engines read after the second and the last."""
 
     config: Path
     topic: str
@@ -84,7 +84,7 @@ def archive(stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPath
 
 
 def found(rows: list[str], key: str, place: str) -> dict[str, Any]:
-    """The columns of the record with this key, in a place, with N for the ids in names."""
+    """The columns of the record with this key in a struct, with N for the ids in names."""
     (row,) = (row for row in map(json.loads, rows) if row["key"] == {"__raw__": key.encode().hex()})
     value = row["val"]
     match place:
@@ -103,7 +103,7 @@ def shown(columns: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any
 
 
 def types_in(value: StructType, place: str) -> dict[str, str]:
-    """Names and types of the columns in a place."""
+    """Names and types of the columns of a struct."""
     for field in value.fields:
         match field.name, field.field_type:
             case name, StructType() as kind if name == place:
@@ -208,7 +208,7 @@ def test_engines_read_a_column_alone(stack: Stack, engine: SparkEngine, archive:
 
 
 def real_name(rows: list[str], name: str) -> str:
-    """A column's name with the id that N stands for."""
+    """A column's name with the id for which N stands."""
     value: Any = next(each for row in rows if (each := json.loads(row)["val"]) and each["one"])
     parts = []
     for part in name.split("."):

@@ -174,7 +174,7 @@ def test_ends_of_all_partitions_are_known(
 def test_a_replaced_file_is_known_and_kept_while_its_successor_lacks_rows_of_it(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    """Others had deleted two rows, without a word to us. The rewrite of the file did not find them."""
+    """Other engines had deleted two rows, unnoticed. The rewrite of the file did not find them."""
     before, beside = committed[0].files[0], committed[1].files[0]
     for old, rows_left in ((before, 8), (beside, 10)):
         made = file(f"file:///nowhere/{new_id()}.parquet", rows=rows_left)
@@ -263,7 +263,7 @@ def test_waiting_manifests_are_no_retired_files(registry: Registry, orders: Topi
 def test_a_replaced_copy_is_noted_if_its_rows_are_elsewhere(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...], removed: int
 ) -> None:
-    """No range names the copy. Rows of it that other engines deleted may be nowhere else."""
+    """No range names the copy. Its rows that other engines deleted may be nowhere else."""
     copy, made = "file:///copy.parquet", file(f"file:///{new_id()}.parquet", rows=3)
     spans = (RecordSpan(partition=0, start_offset=3, end_offset=7, rows=3, digest=made.digest, removed=removed),)
     group = RewriteGroup(paths=(copy,), files=(NewFile(file=made, spans=spans),))

@@ -30,7 +30,6 @@ def topics(stack: Stack) -> TwoTopics:
 
 
 def begin(topics: TwoTopics, topic: str) -> list[int]:
-    """The offset of the first record of each partition."""
     archive = topics.archive(topic)
     return [min(each.offset for each in archive if each.partition == number) for number in range(PARTITIONS)]
 
@@ -38,7 +37,7 @@ def begin(topics: TwoTopics, topic: str) -> list[int]:
 def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
     topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of it have to be read. Whole files before it go, and the other partition begins at the very offset."""
+    """Its rows have to be read. Whole files before it go, and the other partition begins at the exact offset."""
     for low, (spoil, kind, advice) in zip(range(EACH, DAYS * EACH, EACH), SPOILT.values(), strict=True):
         path = topics.files(topics.bad)[1, low].file_path
         begins = low + OLDEST
@@ -65,7 +64,7 @@ def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
 
 
 def test_a_file_whose_times_cannot_be_read_is_young(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To find the very offset of a time, the file at the edge is read before anything is planned."""
+    """The file at the edge is read for the exact offset of a time, before anything is planned."""
     for day, case in enumerate(("cut short", "gone"), start=1):
         spoil, kind, _ = SPOILT[case]
         low = day * EACH
@@ -96,7 +95,7 @@ def test_a_damaged_file_that_is_old_as_a_whole_goes_unread(topics: TwoTopics, mo
 def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
     topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its manifest doesn't say whose records it has: it may have any."""
+    """Its manifest doesn't name its records' partitions: it may have any."""
     path = topics.add_foreign()
     words = ("expire", "--yes", topics.bad, topics.good, "--before", str(EACH))
     done = topics.run(*words, monkeypatch=monkeypatch)
@@ -138,7 +137,7 @@ def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monk
 
 
 def test_limits_of_the_configuration_reckon_with_holds(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else what runs each night would fail as long as a hold lasts. It tells of it all the same."""
+    """Otherwise the nightly run would fail as long as a hold lasts. It reports the hold."""
     text = topics.config.read_text().replace('"snapshot_retention"', '"retention_size" = "1B"\n"snapshot_retention"')
     before, found, after = text.partition(f'[topics."{topics.bad}"]')
     topics.config.write_text(before + found + "\nhold = true" + after)
@@ -171,7 +170,7 @@ def test_a_manifest_that_is_gone_stops_its_topic_alone(topics: TwoTopics, monkey
 def test_a_partitioning_that_others_made_is_in_no_retirements_way(
     topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files stay in the partitions that they have: also one that is written anew."""
+    """Files stay in their partitions, rewritten ones included."""
     with table_of(topics.stack, topics.config, topics.bad).update_spec() as update:
         update.add_field("kafka.partition", IdentityTransform(), "theirs")
     spec = topics.files(topics.bad)[0, EACH].spec_id

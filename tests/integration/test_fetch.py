@@ -28,7 +28,7 @@ LOG_APPEND = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A record as a consumer sees it."""
+    """A record as a consumer reads it."""
 
     offset: int
     timestamp: tuple[int, int]
@@ -38,7 +38,6 @@ class Seen:
 
 
 def consumed(stack: Stack, topic: str, partition: int = 0) -> list[Seen]:
-    """All committed records, by librdkafka."""
     seen = []
     consumer = stack.consumer(enable_partition_eof=True)
     consumer.list_topics(topic, 30)  # who knows no leader when offsets are asked for waits half a second
@@ -90,7 +89,7 @@ def broker(stack: Stack) -> Iterator[BrokerClient]:
 
 
 def fetched(stack: Stack, topic: str, start: int, end: int, partition: int = 0, **how: Any) -> list[DecodedBatches]:
-    """The pieces of a range, checked to follow one another."""
+    """The pieces of a range, checked to be contiguous."""
     with BrokerClient(options(stack)) as client:
         topic_id = client.describe([topic])[topic].topic_id
     with PartitionFetcher(options(stack), topic, topic_id, partition) as fetcher:
@@ -109,7 +108,7 @@ def whole(stack: Stack, topic: str, partition: int = 0, **how: Any) -> list[Deco
 
 
 def wait_until_stable(broker: BrokerClient, topic: str, end: int) -> None:
-    """Abort markers reach the log a moment after the coordinator has answered."""
+    """Abort markers reach the log shortly after the coordinator's answer."""
     eventually(lambda: broker.list_offsets(topic, [0], "latest_stable") == {0: end}, f"{topic} ends at {end}")
 
 

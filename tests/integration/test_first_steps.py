@@ -35,7 +35,7 @@ def test_a_step_shows_what_the_page_shows(number: int, played: list[tuple[Step, 
 
 
 def part(number: int) -> str:
-    """The page's text of a step: to the next step's beginning, or to the end."""
+    """The page's text of a step, up to the next step or the end."""
     starts = [TEXT.index(opening(step), 0) for step in STEPS[:1]]
     for step in STEPS[1:]:
         starts.append(TEXT.index(opening(step), starts[-1] + 1))

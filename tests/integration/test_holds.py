@@ -67,7 +67,7 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
 
 
 def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
-    """The files left the table, but not the store: neither expire nor orphans deletes them under the hold."""
+    """The files left the table but not the store: neither expire nor orphans deletes them under the hold."""
     config, topic = archived(stack, snapshot_retention="1d")
     with Workshop.of(config) as shop:
         paths = [file.path for file in shop.files()]

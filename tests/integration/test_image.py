@@ -30,7 +30,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def volume() -> Iterator[str]:
-    """A volume for the spool, made as a user's first run would make it."""
+    """A volume for the spool, made as by a user's first run."""
     name = unique("spool")
     yield name
     subprocess.run([RUNNER, "volume", "rm", "--force", name], check=False, capture_output=True)
@@ -38,7 +38,6 @@ def volume() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def archived(stack: Stack, volume: str) -> tuple[Path, str]:
-    """A configuration that the image's user can read, and its topic."""
     topic = stack.topic(2)
     stack.produce(topic, *({"key": f"k{n}", "value": f"v{n}", "partition": n % 2} for n in range(RECORDS)))
     config = stack.config({topic: {}}, archive={"spool": "/spool/archiver"})

@@ -116,7 +116,7 @@ def test_a_schema_that_returns_has_its_columns_at_once_and_its_names_once_it_sta
 
 
 class After:
-    """Does something whenever a task has come back, and keeps the reports."""
+    """Calls a function after each task, and keeps the reports."""
 
     def __init__(self, act: Any) -> None:
         self._act = act
@@ -197,7 +197,6 @@ def test_a_trickle_waits_for_company_but_not_for_long(stack: Stack) -> None:
 
 @contextmanager
 def _running(config: Path) -> Iterator[Sequence[JobReport]]:
-    """A job that looks twice a second while the block runs; what it reports."""
     stop, observer = threading.Event(), After(lambda: None)
     job = ArchiveJob(load_config(config), observer=observer, engine=InlineEngine())
     thread = threading.Thread(target=job.run_every, args=(0.5, stop))

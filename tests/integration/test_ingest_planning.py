@@ -60,7 +60,7 @@ def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
 
 
 class AddsPartitions:
-    """Adds partitions, and records to them, when the first wave has been planned."""
+    """Adds partitions with records after the first wave was planned."""
 
     def __init__(self, stack: Stack, topic: str) -> None:
         self._stack = stack
@@ -129,7 +129,7 @@ def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack
 
 
 def _after_compaction(stack: Stack, topic: str) -> list[int]:
-    """The offsets that a consumer sees, once they are fewer and no longer change."""
+    """The offsets that a consumer reads, once they are fewer and stable."""
     seen: list[list[int]] = []
     end = time.monotonic() + 90
     while time.monotonic() < end:

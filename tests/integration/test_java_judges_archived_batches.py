@@ -35,8 +35,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Views:
-    """What Java reads: in the files it wrote, in the batches of their archives, in those from the middle on."""
-
     theirs: dict[str, JavaView]
     ours: dict[str, JavaView]
     halves: dict[str, JavaView]

@@ -51,7 +51,6 @@ def decode(data: bytes) -> DecodedBatches:
 
 
 def without_control(view: JavaView) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Batches and records that a consumer gets."""
     markers = [each for each in view.batches if each["control"]]
     hidden = {each["base_offset"] for each in markers}
     return (

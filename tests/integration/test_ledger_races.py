@@ -24,7 +24,7 @@ Ids = dict[tuple[str, tuple[int, ...]], int]
 
 
 def grown(fields: int) -> SourceSchema:
-    """A message that has grown to so many fields, every fifth a list."""
+    """A message with this number of fields, every fifth a list."""
     file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
     message = file.message_type.add(name="M")
     for number in range(1, fields + 1):
@@ -34,7 +34,7 @@ def grown(fields: int) -> SourceSchema:
 
 
 def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queue[list[tuple[int, Ids]]]) -> None:
-    """One archiver: meets the other before each new schema, and keeps what it was told."""
+    """An archiver that meets the other one before each new schema, and keeps its answers."""
     told = []
     with Registry(dsn, connections=1) as registry:
         for fields in range(1, ROUNDS + 1):

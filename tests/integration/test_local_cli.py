@@ -56,7 +56,7 @@ def test_up_status_down(tmp_path: Path):
 
 @pytest.mark.usefixtures("stack")
 def test_fetch_gets_all_jars_and_says_where_they_are():
-    """The stack runs, so Kafka's are there; Iceberg's are, or are fetched."""
+    """The stack runs, so Kafka's jars are there. Iceberg's are there or are fetched."""
     fetched = local("fetch", "--json")
     assert fetched.returncode == 0, fetched.stderr
     folders = [Path(folder) for folder in json.loads(fetched.stdout)["folders"]]

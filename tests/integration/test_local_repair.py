@@ -42,7 +42,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 @pytest.fixture
 def topic(local: LocalStack, tmp_path: Path) -> str:
-    """Bring the stack up, and data into each of its parts."""
+    """Start the stack, and put data into each of its parts."""
     stack = Stack(local.up(), tmp_path)
     topic = stack.topic()
     stack.produce(topic, *({"value": str(number).encode()} for number in range(100)))

@@ -32,7 +32,7 @@ MOST_CONNECTIONS = 6
 
 @contextmanager
 def connections(dsn: str) -> Iterator[list[int]]:
-    """The most connections that the database had at once, as the list's only number."""
+    """The largest number of database connections at once, as the list's only number."""
     most, over = [0], threading.Event()
 
     def watch() -> None:
@@ -61,7 +61,6 @@ def most_allowed(dsn: str) -> int:
 
 @pytest.fixture
 def registered(stack: Stack) -> tuple[Path, list[str]]:
-    """A configuration of many topics that the registry knows; Kafka has none of them."""
     names = [unique("many") for _ in range(TOPICS)]
     config = stack.config({name: {} for name in names})
     settings = load_config(config)

@@ -38,7 +38,7 @@ def proxy() -> Iterator[LossyStore]:
 
 
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, committed: int = 5, waiting: int = 5) -> tuple[Path, str]:
-    """A topic with so many records in its table, and so many more in a file that waits for its commit."""
+    """A topic with `committed` records in its table, and `waiting` ones in a staged file."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     if committed:
@@ -71,7 +71,7 @@ def path_of(one: TranslatedRange) -> str:
 
 
 def take_away(config: Path) -> tuple[ObjectStore, str, bytes]:
-    """Remove the object of the one staged file; gives what puts it back."""
+    """Remove the object of the one staged file; return a function that restores it."""
     (one,) = pending(config)
     store = ObjectStore.of(load_config(config).catalog)
     data = store.read(path_of(one))

@@ -126,7 +126,7 @@ def test_offsets_of_a_deposed_coordinator_are_refused(registry: Registry) -> Non
 
 
 def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stack) -> None:
-    """Else offsets would be loaded that a commit of the coordinator before then replaces."""
+    """Otherwise offsets would be loaded that a commit of the earlier coordinator then replaces."""
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn) as under_way:
         assert registry.group_offsets.claim("g", claim_of("c", 1, 1)) is ClaimOutcome.TAKEN

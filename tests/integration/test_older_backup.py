@@ -50,7 +50,7 @@ def restored(stack: Stack) -> tuple[Path, str]:
 
 
 def copied(stack: Stack, dsn: str) -> str:
-    """A copy of a database, as a dump and a restore make it."""
+    """A copy of a database, by dump and restore."""
     name = unique("copy")
     with psycopg.connect(stack.postgres_dsn, autocommit=True) as connection:
         template = sql.Identifier(urlsplit(dsn).path.lstrip("/"))
@@ -123,7 +123,6 @@ def test_refill_reports_them_before_the_next_archive(stack: Stack, restored: tup
 
 
 def test_ranges_that_nothing_names_stop_the_topic(stack: Stack, restored: tuple[Path, str]) -> None:
-    """Without journal, footers and snapshots. The registry stays as it was, so the next run says it again."""
     config, topic = restored
     empty_journal(config, topic)
     rewrite(stack, config, topic)
@@ -151,7 +150,7 @@ def test_a_dry_run_adds_nothing(restored: tuple[Path, str]) -> None:
 
 
 def test_ranges_compacted_since_the_backup_stop_the_topic(stack: Stack) -> None:
-    """The journal's range [0, 20) overlaps the registry's [0, 10): what it has beyond would be passed over."""
+    """The journal's range [0, 20) overlaps the registry's [0, 10): the rest of it would be skipped."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     archive(stack, config, topic, BACKUP)

@@ -29,7 +29,7 @@ ARCHIVER = Path(sys.executable).with_name("archiver")
 
 
 class Collector:
-    """An OTLP/HTTP receiver that keeps the spans it is sent."""
+    """An OTLP/HTTP receiver that keeps the spans."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []

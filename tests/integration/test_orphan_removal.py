@@ -31,7 +31,7 @@ ORPHANS = 50
 
 
 class Deletions:
-    """What befalls a deletion, by how many came before it."""
+    """The fate of a deletion, by the number of earlier ones."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -103,7 +103,7 @@ def left(folder: Path) -> int:
 
 
 def end_transactions(dsn: str) -> None:
-    """As the server does with transactions that are idle for long."""
+    """As the server does with transactions that are idle for too long."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database()"
@@ -138,7 +138,7 @@ def test_deletions_that_are_on_their_way_are_no_idle_transaction(
 def test_others_stage_between_slow_deletions(
     dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow store holds the lock for so long and no longer; the rest goes under another."""
+    """A slow store holds the lock only for a bounded time; the rest is deleted under another."""
     monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
     held: list[float] = []
     nothing_staged = KnownFiles.nothing_staged

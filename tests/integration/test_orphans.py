@@ -50,7 +50,7 @@ def stack(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest
 
 
 class Watcher:
-    """Hears what the command tells; `on_found` acts between the search and the removal."""
+    """Keeps the command's events; `on_found` acts between search and removal."""
 
     def __init__(self, on_found: Callable[[], None] = lambda: None) -> None:
         self._on_found = on_found
@@ -70,7 +70,7 @@ def _later() -> float:
 
 @pytest.fixture
 def killed(stack: Stack) -> Iterator[tuple[Path, str, list[str]]]:
-    """A topic archived after two jobs uploaded files and died before they staged them: those files' paths."""
+    """A topic archived after two jobs uploaded files and died before staging them: the paths of those files."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}}, archive={"orphan_grace": "0s"})
     produce(stack, topic, 0)
@@ -100,7 +100,7 @@ def objects_of(config: Path) -> ObjectStore:
 
 
 def listed(stack: Stack, config: Path, topic: str) -> list[ListedObject]:
-    """All but what the catalog itself keeps."""
+    """All objects except the catalog's own."""
     found = objects_of(config).list(table_of(stack, config, topic).location())
     return [each for each in found if each.size and not each.path.endswith(".metadata.json")]
 
@@ -156,7 +156,7 @@ def test_young_files_stay(killed: tuple[Path, str, list[str]]) -> None:
 def test_files_that_wait_for_a_commit_stay(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, killed: tuple[Path, str, list[str]]
 ) -> None:
-    """Staged ones by the registry's word; with the registry gone, because the table hasn't reached their offsets."""
+    """Staged files by the registry; without a registry, because the table hasn't reached their offsets."""
     config, topic, orphans = killed
     produce(stack, topic, 2)
     monkeypatch.setenv("ARCHIVER_FAULT", "before_commit:raise")
@@ -219,7 +219,7 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
     assert before is not None
 
     def append_and_roll_back() -> None:
-        """The rows come twice, so the table goes back; a retained snapshot has the files all the same."""
+        """The rows come twice, so the table is rolled back; a retained snapshot still has the files."""
         table.add_files(orphans[:2], check_duplicate_files=False)
         table.manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
 
@@ -270,7 +270,7 @@ def test_without_postgres_nothing_happens(killed: tuple[Path, str, list[str]]) -
 def test_a_commit_in_doubt_keeps_its_manifests_until_the_table_moves_on(
     stack: Stack, killed: tuple[Path, str, list[str]]
 ) -> None:
-    """A request whose answer never came, as if the registry had forgotten its file: it could still land."""
+    """A request without an answer, as if the registry had forgotten its file: it could still land."""
     config, topic, orphans = killed
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry, TableCatalog(settings.catalog) as catalog:

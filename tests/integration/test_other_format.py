@@ -42,7 +42,7 @@ TRADER = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
 
 def reading(schema: FixedSchema) -> Callable[..., TopicSchemas]:
-    """What reads a topic's schemas where its values have this one, and its keys none."""
+    """The reader of a topic's schemas if its values have this one and its keys none."""
 
     def read(
         config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry

@@ -58,7 +58,7 @@ def produce(stack: Stack, topic: str, turn: int, count: int = FEW) -> None:
 
 
 def archived(stack: Stack, folder: Path, turns: int = 2, count: int = FEW, **more: object) -> tuple[Path, str]:
-    """A topic with so many days, archived in as many runs."""
+    """A topic with `count` days, archived in as many runs."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: settings(folder, **more)})  # type: ignore[arg-type]
     for turn in range(turns):
@@ -169,7 +169,7 @@ def test_what_a_table_lost_comes_back_to_its_partitions(stack: Stack, tmp_path: 
 
 
 def test_what_others_rewrote_before_a_compaction_comes_back_to_its_partition(stack: Stack, tmp_path: Path) -> None:
-    """Footers of others don't say where a file belongs, so the new ones have it from the manifests."""
+    """Footers of other engines don't name a file's partition, so the new files have it from the manifests."""
     config, topic = archived(stack, tmp_path)
     rewrite(stack, config, topic)
     theirs = {task.file.file_path for task in table_of(stack, config, topic).scan().plan_files()}
@@ -331,7 +331,7 @@ def verified(config: Path, topic: str, *, asks_registry: bool = True) -> Verifie
 
 
 def check_moved(stack: Stack, config: Path, topic: str, before: VerifiedTopic) -> None:
-    """Every file has the current spec; the records, and what is proven of them, are what they were."""
+    """Every file has the current spec. The records and their proofs are unchanged."""
     table = table_of(stack, config, topic)
     assert check_files(table).keys() == {table.spec().spec_id}
     assert verified(config, topic).root == before.root
@@ -341,7 +341,6 @@ def check_moved(stack: Stack, config: Path, topic: str, before: VerifiedTopic) -
 
 
 def ranges_of(config: Path) -> list[tuple[int, int, int, int]]:
-    """The ranges that the table must have: partition, offsets and rows."""
     with Registry(load_config(config).registry.dsn) as registry:
         (row,) = registry.topics.every()
         return [

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 
 def unsaid(config: Path) -> Path:
-    """The configuration without the key, as it is after an upgrade."""
+    """The configuration without the key, as after an upgrade."""
     lines = config.read_text().splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith('"partition_source"')]
     assert len(kept) == len(lines) - 1
@@ -38,14 +38,14 @@ def unsaid(config: Path) -> Path:
 
 
 def source_column(stack: Stack, config: Path, topic: str) -> str:
-    """The name of the column that the table is partitioned by."""
+    """The name of the column by which the table is partitioned."""
     table = table_of(stack, config, topic)
     (field,) = table.spec().fields
     return str(table.schema().find_column_name(field.source_id))
 
 
 def versions(config: Path, topic: str) -> list[int]:
-    """The schema versions that the registry knows."""
+    """The schema versions of the registry."""
     with Registry(load_config(config).registry.dsn) as registry:
         row = next(each for each in registry.topics.every() if each.topic == topic)
         return [each.version for each in registry.ledger.load(row).versions]

@@ -41,7 +41,9 @@ CHANGES: tuple[Callable[[UpdateSpec], object], ...] = (
 
 @pytest.fixture
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, str]:
-    """Configuration, topic and table: twelve records in it, twelve more staged. A day's first event is of long ago."""
+    """Configuration, topic and table: twelve records in it, twelve more staged. A day's first event is far in
+    the past.
+    """
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, 0)
@@ -54,14 +56,14 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, st
 
 
 def produce(stack: Stack, topic: str, turn: int) -> None:
-    """Twelve records, hours apart: some days before the batch's median, so that event and ingest days differ."""
+    """Twelve records, hours apart, some days before the batch's median, so that event and ingest days differ."""
     first = START + 3 * turn * 24 * HOUR
     times = [first + (number - 60 if number < 3 else number) * HOUR for number in range(12)]
     stack.produce(topic, *({"value": b"%d/%d" % (turn, n), "timestamp": time} for n, time in enumerate(times)))
 
 
 def found(stack: Stack, table: str) -> int:
-    """How many rows filters on all their times find, by readers that prune; each row once."""
+    """The number of rows that filters on all their times find, by readers that prune. Each row once."""
     rows = stack.catalog().load_table(table).scan().to_arrow().column("kafka").to_pylist()
     for name in ("event_timestamp", "ingest_timestamp"):
         for time in {row[name] for row in rows}:

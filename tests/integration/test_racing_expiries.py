@@ -31,8 +31,6 @@ PATIENCE_SECONDS = 60.0
 
 
 class Race:
-    """The slow run stops before its commit until the quick one has committed, which waits for it to find that out."""
-
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, waits: bool) -> None:
         self.is_planned, self.is_committed, self.is_settled = (threading.Event() for _ in range(3))
         self._waits = waits
@@ -88,7 +86,7 @@ def test_a_retirement_that_two_runs_want_is_recorded_once(stack: Stack) -> None:
 
 
 def assert_recorded(config: Path, topic: str, acts: int) -> None:
-    """Registry, journal and trail have so many retirements, the same, and no rewrite is open."""
+    """Registry, journal and trail have the same `acts` retirements, and no rewrite is open."""
     settings = load_config(config)
     with Workshop.of(config) as shop:
         assert shop.registry.retention.first_offsets(shop.topic) == shop.table.first_offsets == {0: acts * EACH}

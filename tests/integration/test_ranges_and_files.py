@@ -44,7 +44,6 @@ def produce(stack: Stack, topic: str, numbers: range) -> None:
 
 @pytest.fixture
 def archived(stack: Stack) -> tuple[Path, str]:
-    """A topic archived in three commits, a file of ten records each."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     for start in (0, 10, 20):
@@ -54,7 +53,7 @@ def archived(stack: Stack) -> tuple[Path, str]:
 
 
 def rows_of(config: Path) -> list[tuple[Any, ...]]:
-    """What the registry has in the table: all that must be the same once it was lost and made again."""
+    """The registry's rows of the table, which must be the same after a loss and a rebuild."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         return connection.execute(
             "SELECT start_offset, end_offset, part, parts, path, rows, digest, expected_rows, erased_rows,"
@@ -63,7 +62,7 @@ def rows_of(config: Path) -> list[tuple[Any, ...]]:
 
 
 def check(stack: Stack, config: Path, topic: str, *, records: list[Seen] | None = None) -> None:
-    """The table gives back every record of Kafka (or these), nothing of it is missing, and archiving goes on."""
+    """The table gives back every record of Kafka (or these), nothing is missing, and archiving continues."""
     wanted = from_kafka(stack, topic, 1) if records is None else records
     assert from_archive(config, topic, 1) == wanted
     with Workshop.of(config) as shop:
@@ -138,7 +137,7 @@ def test_a_rewrite_that_would_lose_a_record_is_refused_before_it_is_committed(ar
 def test_retired_records_are_gone_and_not_missed(
     stack: Stack, archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, fault: str | None
 ) -> None:
-    """The first two files to none, in one commit without a new file."""
+    """The first two files are replaced by none, in one commit without a new file."""
     config, topic = archived
     with Workshop.of(config) as shop:
         old = shop.files()[:2]
@@ -172,7 +171,9 @@ def test_retired_records_are_gone_and_not_missed(
 def test_records_are_retired_only_once_the_table_does_not_have_them(
     stack: Stack, archived: tuple[Path, str], is_there: bool
 ) -> None:
-    """No snapshot tells what became of the rewrite, and others replaced its old files: with its records, or without."""
+    """No snapshot has the fate of the rewrite, and another engine replaced its old files: with its records, or
+    without.
+    """
     config, topic = archived
     with Workshop.of(config) as shop:
         old = shop.files()[0]
@@ -246,7 +247,7 @@ def test_a_range_in_several_files_is_committed_once_through_kills(
 
 
 def take_away(config: Path, path: str) -> Callable[[], None]:
-    """Remove an object; gives what puts it back."""
+    """Remove an object; return a function that restores it."""
     objects = ObjectStore.of(load_config(config).catalog)
     data = objects.read(path)
     delete_object(objects, path)
@@ -254,7 +255,7 @@ def take_away(config: Path, path: str) -> Callable[[], None]:
 
 
 def test_a_range_waits_for_all_its_files(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two is gone: neither is committed; it comes back: both are."""
+    """If one of two is gone, neither is committed. Once it is back, both are."""
     config, topic, made = split_range(stack, monkeypatch)
     put_back = take_away(config, made.files[1].path)
     (done,) = reconcile(load_config(config), [topic])
@@ -301,7 +302,7 @@ def test_files_that_are_found_again_are_staged_only_together(stack: Stack, monke
 
 
 def test_what_is_accepted_of_rewritten_files_survives_a_lost_registry(stack: Stack, archived: tuple[Path, str]) -> None:
-    """Ids of rewritten ranges, and what stays expected of them, are the same in a registry that is made again."""
+    """Ids of rewritten ranges, and their expected offsets, are the same after a rebuild."""
     config, topic = archived
     with Workshop.of(config) as shop:
         assert isinstance(shop.put(shop.merged(shop.files(), (0, 15), (15, 30))), Rewritten)

@@ -163,7 +163,7 @@ def test_several_types_by_every_strategy(stack: Stack, schema_registry: str, reg
 
 @pytest.fixture
 def serialized(schema_registry: str) -> Iterator[Callable[..., bytes]]:
-    """Messages as confluent-kafka's serializer writes them, their schemas registered on the way."""
+    """Messages of confluent-kafka's serializer, which registers their schemas."""
     pytest.importorskip("authlib", reason="confluent-kafka's serializers need authlib, httpx, cachetools and attrs")
     from confluent_kafka.schema_registry import (
         SchemaRegistryClient,

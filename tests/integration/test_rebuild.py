@@ -36,7 +36,7 @@ NEWEST = RIGHT.replace("bytes name = 2;", "bytes title = 2; string note = 9;")
 
 @pytest.fixture
 def lost(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
-    """Archived by three schema versions, mended, and more uploaded and staged that no commit mentions."""
+    """Archived by three schema versions, mended, and more uploaded and staged without a commit."""
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
     assert Reprocess(load_config(config), topic, engine=InlineEngine()).run().commit_id
@@ -51,7 +51,7 @@ def lost(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 
 def memory(config: Path, topic: str) -> tuple[LedgerState, tuple[VersionRecord, ...], dict[str, tuple[Any, ...]]]:
-    """What a registry knows of a topic: its ledger, its versions, and its committed ranges by path."""
+    """The registry's knowledge of a topic: its ledger, its versions, and its committed ranges by path."""
     with Registry(load_config(config).registry.dsn) as registry:
         row = next(each for each in registry.topics.every() if each.topic == topic)
         ledger, history = registry.ledger.load(row), registry.ledger.history(row)
@@ -110,7 +110,7 @@ def test_archiving_goes_on_with_a_registry_made_again(
 def test_others_have_rewritten_all_files_and_expired_all_snapshots(
     stack: Stack, engine: SparkEngine, lost: tuple[Path, str, Path]
 ) -> None:
-    """No footer of ours is left: the journal alone knows the mappings, the table's property how far it goes."""
+    """No footer of the archiver is left: only the journal has the mappings, and the table's property has the ends."""
     config, topic, _ = lost
     ledger, _, _ = memory(config, topic)
     table = load_config(config).topic(topic).table

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.integration
 
 
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, log_start: int = 0) -> tuple[Path, str, list[str]]:
-    """Configuration and topic of a log with ten records, and the two files with them that wait for a commit."""
+    """Configuration and topic of a log with ten records, and the two staged files with them."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(5)))

@@ -38,7 +38,7 @@ def registry(dsn: str) -> Iterator[Registry]:
 
 
 class Twins:
-    """One topic in the registry, and the journal that was written meanwhile."""
+    """One topic in the registry, and the journal written beside it."""
 
     def __init__(self, dsn: str, registry: Registry, random: Random) -> None:
         self._dsn = dsn
@@ -53,13 +53,12 @@ class Twins:
         self.refused = 0
 
     def step(self) -> None:
-        """Do something that can happen to a table."""
         self._random.choice(
             [self.archive, self.archive, self.regroup, self.regroup, self.split, self.retire, self.accept]
         )()
 
     def archive(self) -> None:
-        """Ten more offsets, in no file, in one or in two."""
+        """Ten more offsets, in no file, one or two."""
         one = span(0, self._end, self._end + 10)
         rows = self._random.choice([(), (10,), (10,), (3, 7)])
         one = replace(one, topic=self._topic.topic, files=tuple(self._file(each).file for each in rows))
@@ -70,7 +69,7 @@ class Twins:
         self._end += 10
 
     def regroup(self) -> None:
-        """Neighbours in files by other borders: what the new files hold is as much as the old ones had."""
+        """Neighbours in files with other borders: the new files have as many rows as the old ones."""
         old = self._some()
         if not old:
             return
@@ -87,7 +86,7 @@ class Twins:
         self._rewrite(RewriteGroup(paths=tuple(path for one in old for path in one.paths), files=tuple(files)))
 
     def split(self) -> None:
-        """One file of a range is written anew, in two; the range's other files stay."""
+        """One file of a range is rewritten into two; the range's other files stay."""
         old = [one for one in self.held() if one.paths]
         if not old:
             return
@@ -99,7 +98,7 @@ class Twins:
         self._rewrite(RewriteGroup(paths=(str(chosen.path),), files=files))
 
     def retire(self) -> None:
-        """The oldest records of all leave the table."""
+        """The oldest records leave the table."""
         old = self._some()[:1]
         if old:
             (one,) = old
@@ -113,7 +112,7 @@ class Twins:
             self._rewrite(RewriteGroup(paths=one.paths, emptied=(gone,), why="too old"))
 
     def accept(self) -> None:
-        """Others took a row, and an operator accepts it."""
+        """Another engine deleted a row, and an operator accepts it."""
         old = [one for one in self.held() if one.expected]
         if not old:
             return
@@ -130,7 +129,6 @@ class Twins:
         self._accepted.append(accepted)
 
     def held(self) -> list[StoredRange]:
-        """The ranges that the registry has."""
         with psycopg.connect(self._dsn) as connection:
             found = list(file_rows.held(connection, self._topic, "state = 'committed'"))
         assert all(each.is_whole for each in found)

@@ -40,7 +40,7 @@ def execute(dsn: str, statement: sql.Composable | str) -> None:
 
 
 def select_only(dsn: str, *tables: str) -> str:
-    """The dsn of a new role that may only SELECT: from these tables, or from all."""
+    """The DSN of a new role that may only SELECT: from these tables, or from all."""
     role = unique("reader")
     name = sql.Identifier(role)
     execute(dsn, sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'hush'").format(name))
@@ -51,7 +51,7 @@ def select_only(dsn: str, *tables: str) -> str:
 
 
 def contents(dsn: str) -> list[tuple[Any, ...]]:
-    """What there is in a database: the columns of its tables, and the migrations it says it has."""
+    """The contents of a database: columns of its tables, and its recorded migrations."""
     with psycopg.connect(dsn) as connection:
         columns = connection.execute(
             "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'"
@@ -120,7 +120,9 @@ def test_a_right_that_is_lacking_is_named(dsn: str) -> None:
 
 
 def test_a_replay_needs_no_more_than_select(stack: Stack, tmp_path: Path) -> None:
-    """Another engine has rewritten the file without our footer, and there is no journal: only the registry knows."""
+    """Another engine has rewritten the file without the archiver's footer, and there is no journal: only the registry
+    has the mapping.
+    """
     proto = tmp_path / "order.proto"
     proto.write_text(ORDER_PROTO)
     topic = stack.topic()
@@ -147,7 +149,7 @@ def test_a_topic_that_the_registry_does_not_know_has_no_mapping(dsn: str) -> Non
 
 
 def test_the_mappings_of_another_table_of_the_topic_do_not_count(dsn: str) -> None:
-    """As in the replica of a registry that was replaced when the topic's archive was begun anew."""
+    """As in the replica of a registry that was replaced when the topic's archive began again."""
     with Registry(dsn) as registry:
         topic = registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
         registry.ledger.assign(topic, DeclaredColumns(key=None, value=None), table=None)

@@ -41,7 +41,7 @@ def produce(stack: Stack, topic: str, turn: int) -> None:
 
 
 def archived(stack: Stack, folder: Path, terms: list[str] | str = TERMS) -> tuple[Path, str]:
-    """A topic of two days: each partition of it has forty records a day."""
+    """A topic of two days: each of its partitions has forty records a day."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: settings(folder, terms, snapshot_retention="0s")})
     for turn in range(2):
@@ -56,12 +56,10 @@ def has_key(one: Seen) -> bool:
 
 
 def is_within(one: Seen) -> bool:
-    """Whether a record is among some of the second day in one partition."""
     return one.partition == 1 and 56 <= one.offset < 76
 
 
 def records(stack: Stack, topic: str, those: Gone) -> int:
-    """How many such records Kafka has: some."""
     found = sum(those(each) for each in from_kafka(stack, topic, PARTITIONS))
     assert found
     return found
@@ -94,7 +92,7 @@ def expire(config: Path, topic: str, offset: int) -> None:
 
 
 def check(stack: Stack, config: Path, topic: str, gone: Gone) -> None:
-    """What isn't gone is there as Kafka has it, nothing is missing or damaged, and nothing comes back."""
+    """Records that aren't gone are as in Kafka, nothing is missing or damaged, and nothing comes back."""
     left = [each for each in from_kafka(stack, topic, PARTITIONS) if not gone(each)]
     assert from_archive(config, topic, PARTITIONS) == left
     assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
@@ -139,7 +137,9 @@ def test_rows_leave_and_the_others_keep_their_partitions(stack: Stack, tmp_path:
 
 
 def test_files_of_several_specs_keep_theirs(stack: Stack, tmp_path: Path) -> None:
-    """Two days in one file of others, in a table that wasn't partitioned then; ours before and after it."""
+    """Two days in one file of another engine, in a table that wasn't partitioned then; archiver files before and after
+    it.
+    """
     config, topic = archived(stack, tmp_path, "day")
     with table_of(stack, config, topic).update_spec() as update:
         update.remove_field("ingest_day")
@@ -166,7 +166,7 @@ def test_files_of_several_specs_keep_theirs(stack: Stack, tmp_path: Path) -> Non
 def test_a_file_with_rows_of_several_partitions_stays_where_others_put_it(
     stack: Stack, tmp_path: Path, terms: list[str] | str
 ) -> None:
-    """Whoever wrote it so, the rows that are left lie no worse."""
+    """The remaining rows lie no worse than before."""
     config, topic = archived(stack, tmp_path, terms)
     compact(stack, config, topic)
     ((spec_id, partition),) = places(stack, config, topic)
@@ -178,6 +178,5 @@ def test_a_file_with_rows_of_several_partitions_stays_where_others_put_it(
 
 
 def places(stack: Stack, config: Path, topic: str) -> list[tuple[int, str]]:
-    """Spec and partition of each file."""
     files = (task.file for task in table_of(stack, config, topic).scan().plan_files())
     return [(file.spec_id, repr(file.partition)) for file in files]

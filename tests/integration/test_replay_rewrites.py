@@ -26,7 +26,6 @@ TURNS = 4
 
 @pytest.fixture
 def archived(stack: Stack, tmp_path: Path) -> tuple[Path, str]:
-    """A topic archived in several files a partition; its configuration, and its name."""
     proto = tmp_path / "order.proto"
     proto.write_text(ORDER_PROTO)
     topic = stack.topic(PARTITIONS)

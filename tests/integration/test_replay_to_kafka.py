@@ -48,13 +48,12 @@ def refused(config: Path, topic: str, *arguments: object) -> str:
 
 
 def copied(stack: Stack, target: str) -> list[Seen]:
-    """What a transfer has brought to its target."""
     wait_until_decided(stack, target, PARTITIONS)
     return from_kafka(stack, target, PARTITIONS)
 
 
 def content(records: list[Seen]) -> list[tuple[Any, ...]]:
-    """The records without their offsets; those of a producer without a time have create time in the target."""
+    """The records without their offsets. Those of a producer without a time have create time in the target."""
     return [(each.partition, each.timestamp, each.key, each.value, each.headers) for each in records]
 
 

@@ -69,7 +69,6 @@ def was_bad(part: dict[str, Any] | None) -> bool:
 
 
 def reads(sent: bytes | None) -> bool:
-    """Whether Google's library reads the bytes by the right schema."""
     try:
         return sent is not None and EVENT.FromString(sent) is not None
     except DecodeError:
@@ -77,7 +76,7 @@ def reads(sent: bytes | None) -> bool:
 
 
 def cells(value: Any) -> Any:
-    """What a row of the wrong schema holds, whatever its columns are called meanwhile."""
+    """The cells of a row of the wrong schema, whatever its columns' names are."""
     if isinstance(value, dict):
         plain = {name.partition("_deleted_")[0]: cells(each) for name, each in value.items() if each is not None}
         return {name: each for name, each in plain.items() if each not in ([], {})}
@@ -201,7 +200,7 @@ def test_without_a_better_schema_nothing_is_written(stack: Stack, tmp_path: Path
 
 @pytest.mark.slow
 def test_files_that_spark_has_merged(stack: Stack, engine: SparkEngine, tmp_path: Path) -> None:
-    """Several partitions in one file, no footer of ours: the registry knows the mappings."""
+    """Several partitions in one file, without the archiver's footer: the registry has the mappings."""
     config, topic, proto = archived_wrongly(stack, tmp_path)
     table = load_config(config).topic(topic).table
     merge = f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
@@ -262,7 +261,7 @@ def test_spark_rewrites_the_files_meanwhile(stack: Stack, engine: SparkEngine, t
 
 
 def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_path: Path) -> None:
-    """Orphans are looked for four days after the uploads, an hour after the run last said that it wants them."""
+    """Orphans are searched four days after the uploads, an hour after the run last renewed its claim."""
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
     days = 4 * 86_400.0
@@ -310,7 +309,6 @@ def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack,
 
 
 def reprocess_while(config: Path, topic: str, meanwhile: Callable[[], object]) -> ReprocessReport:
-    """Reprocess, and let something else happen once all files are written and nothing is committed."""
     engine = Interrupted(meanwhile)
     report = Reprocess(load_config(config), topic, engine=engine).run()
     assert report.succeeded, report.failures
@@ -318,7 +316,7 @@ def reprocess_while(config: Path, topic: str, meanwhile: Callable[[], object]) -
 
 
 class Interrupted(InlineEngine):
-    """Lets something happen after the first list of tasks."""
+    """Calls a function after the first list of tasks."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         super().__init__()

@@ -180,7 +180,9 @@ def test_rows_at_the_edge_go_only_if_asked_through_a_kill(
 
 
 def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
-    """Whole: only once all of it is old. At the edge: written anew, and the registry knows whose records it has."""
+    """A whole file only once all of it is old. At the edge it is rewritten, and the registry knows its records'
+    partitions.
+    """
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
     compact(stack, config, topic)
@@ -225,7 +227,7 @@ def test_a_restored_database_does_not_refill_what_was_retired(stack: Stack) -> N
 
 @pytest.mark.parametrize("rows", [False, True])
 def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack, *, rows: bool) -> None:
-    """Compaction leaves the borders of some ranges as they are, so one file may have several."""
+    """Compaction keeps the borders of some ranges, so one file may have several."""
     topic = stack.topic()
     config = stack.config({topic: {"snapshot_retention": "0s"}})
     for start in range(0, 30, 10):

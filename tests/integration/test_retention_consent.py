@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 
 
 def in_a_pause(config: Path, topic: str) -> TopicRetired:
-    """What `archiver archive --every` does in the time between two runs."""
+    """The work of `archiver archive --every` between two runs."""
     reports: list[ExpireFinished] = []
 
     def note(event: ExpireEvent) -> None:

@@ -39,7 +39,6 @@ def produce(stack: Stack, topic: str, count: int = 10) -> None:
 
 @pytest.fixture
 def archived(stack: Stack) -> tuple[Path, str, list[int]]:
-    """A topic archived in three commits; its configuration, its name and the snapshots."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})
     for _ in range(3):
@@ -49,7 +48,6 @@ def archived(stack: Stack) -> tuple[Path, str, list[int]]:
 
 
 def failure(config: Path, topic: str) -> Any:
-    """The one failure of a run of the job."""
     report = ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once()
     ((partition, error),) = report.topics[0].failures
     assert partition is None
@@ -90,7 +88,7 @@ def refill(config: Path, topic: str, **options: Any) -> RefillReport:
 
 
 def whole_again(stack: Stack, config: Path, topic: str) -> None:
-    """Status has nothing to say, archiving goes on from the right offset, and each record is there once."""
+    """Status reports nothing, archiving continues at the right offset, and each record is there once."""
     found = status(config, topic, exit_code=0)
     assert (found["holes"], found["problem"]) == ([], None)
     assert refill(config, topic).mended == ()

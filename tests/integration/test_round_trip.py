@@ -37,7 +37,7 @@ def protobuf(path: Path) -> dict[str, object]:
 
 
 def assert_equal(expected: list[Seen], got: list[Seen]) -> None:
-    """The same as `expected == got`, with the first difference instead of megabytes of both."""
+    """Like `expected == got`, with the first difference instead of megabytes of both."""
     for number, (one, other) in enumerate(zip(expected, got, strict=False)):
         assert one == other, f"record {number}"
     assert len(expected) == len(got)

@@ -46,7 +46,7 @@ def archived(stack: Stack) -> Archived:
 
 
 def codecs_of(address: str, topic: str) -> set[Codec]:
-    """The codecs of all batches that a fetch gives, but for those that only cover a gap."""
+    """The codecs of all fetched batches, except of those that only cover a gap."""
     with Wire(int(address.rpartition(":")[2])) as wire:
         found = wire.ask(
             request(

@@ -43,7 +43,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(stack: Stack) -> Iterator[Served]:
-    """A topic of so many records in each partition, archived and served, with quick heartbeats."""
+    """A topic of `count` records in each partition, archived and served, with quick heartbeats."""
     topic = stack.topic(PARTITIONS, name=unique("groups"))
     values = [{"value": b"%d" % number, "partition": each} for each in range(PARTITIONS) for number in range(RECORDS)]
     stack.produce(topic, *values)
@@ -73,7 +73,7 @@ def member(address: str, group: str, *, protocol: str = "consumer", **options: A
 
 @dataclass(slots=True)
 class Reading:
-    """What members of a group have read, and who has committed what."""
+    """What members of a group have read, and which of them have committed what."""
 
     seen: Counter[tuple[int, int]] = field(default_factory=Counter)
     errors: list[KafkaError] = field(default_factory=list)
@@ -89,7 +89,6 @@ class Reading:
 
 
 def until(condition: Any, *readers: Consumer, reading: Reading | None = None, seconds: float = TIMEOUT_S) -> Reading:
-    """Poll until the condition holds."""
     reading = reading or Reading()
     deadline = time.monotonic() + seconds
     while not condition(reading):
@@ -148,13 +147,12 @@ def test_a_static_member_comes_back_to_its_partitions_and_offsets(served: Served
 
 
 def kafkas_tool(address: str, *arguments: str) -> list[list[str]]:
-    """What `kafka-consumer-groups.sh` prints, as words."""
+    """The output of `kafka-consumer-groups.sh`, as words."""
     told = java(GROUP_COMMAND, "--bootstrap-server", address, *arguments)
     return [line.split() for line in told.splitlines() if line.strip()]
 
 
 def ours(served: Served, *arguments: str, address: str | None = None) -> Any:
-    """What `archiver groups` prints as JSON; of an error, that."""
     command = ["groups", *arguments, "--json", "--config", str(served.config)]
     command += ["--bootstrap-server", address or served.address]
     done = CliRunner().invoke(app, command)
@@ -264,7 +262,7 @@ while True:
 
 @dataclass(slots=True)
 class Busy:
-    """A member in a thread: it reads a little, notes it, commits it; from time to time it pauses or starts anew."""
+    """A member in a thread: it reads a little, notes it, commits it; at times it pauses or restarts."""
 
     served: Served
     group: str
@@ -326,7 +324,7 @@ def test_twenty_members_that_come_and_go_miss_no_record_and_none_is_stuck(served
 
 
 def is_settled(served: Served, group: str, members: list[Busy]) -> bool:
-    """Whether every record was seen, all committed, and each partition has one reader of the living."""
+    """Whether every record was read, all are committed, and each partition has one reader that is alive."""
     seen = set().union(*(each.seen for each in members))
     if not seen >= EVERYTHING:
         return False

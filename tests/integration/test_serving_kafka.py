@@ -31,7 +31,7 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A running endpoint, and the topics behind it with their partitions."""
+    """A running endpoint, and its topics with their partitions."""
 
     address: str
     config: Path
@@ -146,7 +146,7 @@ def test_aiokafka_reads_the_same_records(stack: Stack, served: Served) -> None:
 
 
 def console(address: str, topic: str, count: int) -> list[str]:
-    """What Kafka's console consumer prints of the first records of partition 0."""
+    """The first records of partition 0 as Kafka's console consumer prints them."""
     shown = ("timestamp", "offset", "headers", "key", "epoch")
     options = [part for each in shown for part in ("--formatter-property", f"print.{each}=true")]
     named = ["--bootstrap-server", address, "--topic", topic, "--partition", "0", "--offset", "earliest"]
@@ -185,7 +185,7 @@ def test_ends_are_found_as_in_kafka(stack: Stack, served: Served, spec: OffsetSp
 
 @pytest.mark.parametrize("time_ms", [0, 1_700_000_000_123, 2**62])
 def test_times_are_found_as_in_kafka(stack: Stack, served: Served, time_ms: int) -> None:
-    """Kafka may name a record of an aborted transaction. Ours names the next one that a consumer is given."""
+    """Kafka may name a record of an aborted transaction. The endpoint names the next one that a consumer is given."""
     spec = OffsetSpec.for_timestamp(time_ms)
     ours, theirs = (offsets(each, served.topics, spec) for each in (served.address, stack.bootstrap_servers))
     given = {topic: by_librdkafka(stack.bootstrap_servers, topic, count) for topic, count in served.topics.items()}
@@ -220,7 +220,6 @@ def test_producers_are_refused(served: Served) -> None:
 
 
 def read_as_member(address: str, topic: str, strategy: str, seen: list[tuple[int, int]], count: int) -> None:
-    """Read as a member of a group until all members together have seen so many records; commit what was read."""
     reading = consumer(
         address,
         **{

@@ -71,7 +71,7 @@ def member(bootstrap: str, group: str, **options: Any) -> Consumer:
 
 
 class Readers:
-    """Members of a group that read slowly and commit what they have read, until all records were seen."""
+    """Members of a group that read slowly and commit what they have read, until all records are read."""
 
     def __init__(self, bootstrap: str, topic: str, count: int, *, records: int, per_second: int) -> None:
         self.group = unique("group")
@@ -117,7 +117,7 @@ class Readers:
 
 
 def coordinator_or_none(bootstrap: str, group: str) -> str | None:
-    """The address of a group's coordinator; None while no node is it, and where librdkafka left the node it asked."""
+    """The address of a group's coordinator, or None while there is none or librdkafka left the node."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
         told = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
@@ -135,7 +135,7 @@ def coordinator_of(bootstrap: str, group: str) -> str:
 
 
 def kill_while_they_read(nodes: Nodes, readers: Readers, *, every: float) -> int:
-    """Kill one node after the other, each second time the group's coordinator, until all is read. Return how often."""
+    """Kill nodes in turn, each second time the group's coordinator, until all is read. Return the number of kills."""
     kills = index = 0
     while not readers.wait(every):
         index = (index + 1) % len(nodes.ports)
@@ -160,7 +160,7 @@ def test_nodes_are_killed_and_a_group_goes_on(archived: tuple[Path, str]) -> Non
 
 
 def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -> None:
-    """`--processes 2`: clients read all at either, one that is killed comes back, and SIGTERM ends all."""
+    """`--processes 2`: clients read all at either, a killed one comes back, and SIGTERM ends all."""
     config, topic = archived
     first, second = two_free_ports()
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--processes", "2", "--json"]
@@ -185,7 +185,7 @@ def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -
 
 
 def two_free_ports() -> tuple[int, int]:
-    """A port that is free, and the one after it."""
+    """A free port whose successor is free."""
     while True:
         found = free_port()
         with socket.socket() as other, suppress(OSError, OverflowError):
@@ -194,7 +194,6 @@ def two_free_ports() -> tuple[int, int]:
 
 
 def all_read(bootstrap: str, topic: str) -> int:
-    """How many records a client gets from all partitions."""
     reading = member(bootstrap, unique("group"), **{"enable.partition.eof": True, "max.partition.fetch.bytes": 1 << 20})
     reading.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
     count = ended = 0
@@ -208,7 +207,7 @@ def all_read(bootstrap: str, topic: str) -> int:
 
 
 def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:
-    """Nodes, controller, cluster and leaders, as told by the node at a port or by one that it tells of."""
+    """Nodes, controller, cluster and leaders, by the node at a port or one that it names."""
     found = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=TIMEOUT_S)
     leaders = {each.id: each.leader for each in found.topics[topic].partitions.values()}
     return sorted(found.brokers), found.controller_id, found.cluster_id, leaders
@@ -256,18 +255,16 @@ def test_a_paused_coordinator_commits_nothing_once_another_took_over(archived: t
 
 
 def commit(committing: Consumer, place: TopicPartition) -> None:
-    """Commit an offset, by whichever node coordinates then."""
     _when_coordinated(lambda: committing.commit(offsets=[place], asynchronous=False))
 
 
 def committed(asking: Consumer, place: TopicPartition) -> int:
-    """The committed offset."""
     (found,) = _when_coordinated(lambda: asking.committed([place], TIMEOUT_S))
     return int(found.offset)
 
 
 def _when_coordinated(ask: Callable[[], T]) -> T:
-    """librdkafka leaves it to its caller to ask again where the coordinator is another one, or loads the group."""
+    """librdkafka's callers must retry if the coordinator is another node or loads the group."""
     passing = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 
     def answer() -> tuple[T] | None:

@@ -58,7 +58,7 @@ def told(address: str, topic: str, version: int, time: int, partition: int) -> t
 
 @pytest.mark.parametrize("version", range(APIS[2].least, APIS[2].most + 1))
 def test_times_and_names_mean_what_they_mean_in_kafka(both: Both, version: int) -> None:
-    """The epoch of a place without a record isn't known to an archive: then it tells none."""
+    """An archive doesn't know the epoch of an offset without a record, and gives none."""
     wrong = []
     for time in (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING, UNKNOWN, *TIMES):
         for partition in range(PARTITIONS):

@@ -41,7 +41,7 @@ class FromTheEnd:
         self._consumer.subscribe([topic])
 
     def waits_in(self, partitions: int) -> None:
-        """Poll until all partitions are fetched from."""
+        """Poll until all partitions are fetched."""
         until = time.monotonic() + SECONDS
         while list(self._states.values()).count("active") < partitions:
             assert time.monotonic() < until, self._states

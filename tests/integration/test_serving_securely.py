@@ -39,7 +39,7 @@ TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """A server with TLS and every mechanism; `open_topic` may be read by all who are known, `secret` by nobody."""
+    """A server with TLS and every mechanism. Every user may read `open_topic`, none may read `secret`."""
 
     address: str
     config: Path
@@ -83,7 +83,7 @@ def users(config: Path, *words: str, given: str | None = None) -> str:
 
 @contextmanager
 def serving(config: Path) -> Iterator[str]:
-    """The command in a process of its own, and its address."""
+    """The command in its own process, and its address."""
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
     with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -129,7 +129,7 @@ def by_librdkafka(topic: str, asked: dict[str, Any]) -> list[bytes]:
 
 
 def first_error(topic: str, asked: dict[str, Any], *, group: str = "readers-9") -> str:
-    """What a member of a group is told of a topic."""
+    """The error of a topic for a member of a group."""
     reading = Consumer({"group.id": group, **asked})
     reading.subscribe([topic])
     message = reading.poll(TIMEOUT_S)
@@ -148,7 +148,7 @@ def test_librdkafka_reads_by_each_mechanism(guarded: Guarded, way: str) -> None:
 
 
 def refused(asked: dict[str, Any]) -> set[str]:
-    """The errors that a client hears of until it is refused for good."""
+    """A client's errors until it is refused for good."""
     heard: list[KafkaError] = []
     client = Consumer({"group.id": "readers-1", **asked, "error_cb": heard.append})
     deadline = time.monotonic() + TIMEOUT_S
@@ -188,7 +188,7 @@ def test_bad_tokens_are_refused(guarded: Guarded, kind: str) -> None:
 
 
 def test_a_session_outlives_its_token(guarded: Guarded) -> None:
-    """Tokens end after three seconds; the client shows another one before, and its connection stays."""
+    """Tokens end after three seconds. The client shows another one before, and its connection stays."""
     given: list[str] = []
     lost: list[KafkaError] = []
 

@@ -46,7 +46,6 @@ OF_A_TEST = re.compile(r"_\d+_\d+_[0-9a-f]{6}(_|$)")
 
 
 def left(stack: Stack, config: Path) -> tuple[Any, ...]:
-    """All that a check could leave in the servers and on disk. What has a `unique` name is of tests beside this one."""
     loaded = load_config(config)
     catalog = stack.catalog()
     namespaces = sorted(catalog.list_namespaces())
@@ -129,7 +128,7 @@ def test_text_names_what_is_wrong_in_80_columns(stack: Stack, monkeypatch: pytes
 
 @contextmanager
 def limited_user(stack: Stack, dsn: str) -> Iterator[str]:
-    """A user of the database who may connect and make nothing."""
+    """A database user who may connect and create nothing."""
     name = unique("reader")
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE USER {name} PASSWORD 'limited'")  # type: ignore[arg-type]

@@ -49,7 +49,6 @@ OLD = 9 * 86_400
 
 
 def archived(stack: Stack) -> tuple[Path, str]:
-    """A topic archived in three commits of ten records each, of one day."""
     topic = stack.topic()
     config = stack.config({topic: {"snapshot_retention": "0s"}})
     for turn in range(3):
@@ -68,9 +67,9 @@ def forbid(stack: Stack, config: Path, topic: str, value: str = " FALSE ") -> No
 
 
 def second_table(stack: Stack, config: Path, topic: str) -> Table:
-    """A table that is registered from the metadata file of the first: it shares every file.
+    """A table registered from the metadata file of the first: it shares every file.
 
-    A catalog that registers none gives way to pyiceberg, which opens the same metadata file.
+    If a catalog registers none, pyiceberg opens the same metadata file.
     """
     first = table_of(stack, config, topic)
     name = f"{load_config(config).topic(topic).table}_copy"
@@ -81,7 +80,7 @@ def second_table(stack: Stack, config: Path, topic: str) -> Table:
 
 
 def reopened(table: Table) -> Table:
-    """The table that a metadata file describes, whatever its catalog says now."""
+    """The table of a metadata file, whatever its catalog says now."""
     return StaticTable.from_metadata(table.metadata_location, dict(table.io.properties))
 
 

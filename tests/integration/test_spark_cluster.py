@@ -30,7 +30,7 @@ RECORDS = 4_000
 
 @contextmanager
 def daemon(name: str, folder: Path, *arguments: str) -> Iterator[Path]:
-    """A Spark daemon by its class; gives the file that has its log."""
+    """A Spark daemon by its class; returns its log file."""
     log = folder / f"{name}.log"
     command = [SPARK / "bin" / "spark-class", *arguments]
     with log.open("wb") as out:
@@ -50,7 +50,6 @@ def wait_for(log: Path, text: str) -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Path]:
-    """A master and two workers of one core each; gives the folder in which the workers keep their work."""
     with ExitStack() as daemons:
         master = "org.apache.spark.deploy.master.Master"
         where = ("--host", "127.0.0.1", "--port", str(PORT), "--webui-port", "0")

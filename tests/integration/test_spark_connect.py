@@ -32,7 +32,6 @@ OPTIONS = {
 
 @pytest.fixture
 def connect(tmp_path: Path) -> Iterator[str]:
-    """The address of a Spark Connect server with two cores."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     confs = [part for name, value in OPTIONS.items() for part in ("--conf", f"{name}={value}")]
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"

@@ -77,7 +77,7 @@ def test_who_cannot_load_a_task_says_why(engine: SparkEngine, monkeypatch: pytes
 
 
 def test_tags_stay_with_the_threads_of_tasks(engine: SparkEngine):
-    """Else an interrupt would end the caller's own SQL."""
+    """Otherwise an interrupt would end the caller's own SQL."""
     assert [outcome.result for outcome in engine.run_tasks([("return", 7)], behave)] == [7]
     assert list(engine.session.sparkContext.getJobTags()) == []
 

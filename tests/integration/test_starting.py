@@ -41,7 +41,7 @@ def forward(source: socket.socket, target: socket.socket) -> None:
 
 
 class Door:
-    """An address that refuses connections until it is opened; then it leads to a server."""
+    """An address that refuses connections until it is opened. Then it leads to a server."""
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
@@ -91,7 +91,7 @@ def door(address: str) -> Iterator[Door]:
 
 
 class Followed:
-    """Runs a job that repeats, in a thread, and keeps its events."""
+    """Runs a repeating job in a thread, and keeps its events."""
 
     def __init__(self, config: Path) -> None:
         self.events: list[JobEvent] = []

@@ -86,7 +86,7 @@ def test_old_files_lose_what_manifests_say_of_columns(dsn: str, registry: Regist
 
 
 def test_neighbours_without_files_become_one(dsn: str, registry: Registry, orders: TopicRow) -> None:
-    """Runs of them between files, in two partitions; an accepted gap is none of them."""
+    """Between files, in two partitions. An accepted gap is not merged."""
     chain = [
         span(0, 0, 5, with_file=False),
         span(0, 5, 6, with_file=False, epoch=4),

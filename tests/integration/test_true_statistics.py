@@ -35,8 +35,8 @@ START = 1_767_225_600_000
 
 @pytest.fixture(scope="module")
 def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Files of one run each: with all kinds of numbers, with zeros of one sign, with NaNs alone and beside a
-    number. Only read.
+    """Files of one run each: with all kinds of numbers, with zeros of one sign, with NaNs alone and beside a number.
+    Only read.
     """
     proto = tmp_path_factory.mktemp("statistics") / "event.proto"
     proto.write_text(PROTO)

@@ -47,7 +47,7 @@ def store(vending: Vending) -> Iterator[ExpiringStore]:
 
 
 class ShortTasks(InlineEngine):
-    """Each task ends with the first piece it fetched, so that a backlog takes several waves."""
+    """Each task ends with its first fetched piece, so that a backlog takes several waves."""
 
     slots = 1
 

@@ -63,13 +63,12 @@ def gaps(report: VerifiedTopic) -> dict[str, int]:
 
 @pytest.fixture
 def archived(stack: Stack) -> tuple[Path, str]:
-    """Two partitions, archived in three commits."""
     return archive_in_three(stack)
 
 
 @pytest.fixture(scope="module")
 def untouched(stack: Stack) -> tuple[Path, str]:
-    """The same, for tests that leave it as it is."""
+    """The same, for tests that don't change it."""
     return archive_in_three(stack)
 
 
@@ -191,7 +190,7 @@ def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path,
 
 
 def test_a_catalog_from_an_old_backup_is_told(untouched: tuple[Path, str]) -> None:
-    """Its metadata file is consistent in itself; only journal and registry know that there was more."""
+    """Its metadata file is consistent in itself. Only journal and registry know of more."""
     config, topic = untouched
     with Workshop.of(config) as shop:
         log = [each.metadata_file for each in shop.table.iceberg.metadata.metadata_log]

@@ -29,8 +29,6 @@ pytestmark = [
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """An archived topic of orders: its configuration and its rows."""
-
     topic: str
     config: Path
     proto: Path
@@ -61,7 +59,6 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def statement(orders: Orders, *options: str) -> str:
-    """What `archiver views` prints."""
     done = CliRunner().invoke(app, ["views", orders.topic, "--config", str(orders.config), "--no-json", *options])
     assert done.exit_code == 0, done.output
     return done.stdout.rstrip().removesuffix(";")

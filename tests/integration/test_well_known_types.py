@@ -78,8 +78,6 @@ IN_ONE_FILE = ("a time in one file", "a time below", "a decimal", "small decimal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """The topic after its runs."""
-
     config: Path
     topic: str
     name: str
@@ -92,7 +90,6 @@ class Archive:
 def archive(
     request: pytest.FixtureRequest, stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory
 ) -> Archive:
-    """One table as the archiver leaves it, and one whose files Spark has rewritten into one."""
     proto = tmp_path_factory.mktemp("well_known") / "m.proto"
     proto.write_text(PROTO)
     topic = stack.topic(1)
@@ -112,7 +109,7 @@ def archive(
 
 
 def values(run: str) -> list[bytes | None]:
-    """Messages with times and numbers from where the run begins; "odd" are random ones, and what is no message."""
+    """Messages with times and numbers from where the run begins. "odd" are random ones, and some are no messages."""
     descriptor = descriptor_of(PROTO)
     if run == "odd":
         random = (random_message(seed, descriptor, 100) for seed in range(RECORDS))
