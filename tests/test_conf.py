@@ -214,7 +214,7 @@ def test_the_page_names_every_metric_of_servers() -> None:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Every PromQL expression in conf/, with where it stands."""
+    """Every PromQL expression in conf/, with its position."""
     panels = [(panel["title"], target["expr"]) for panel in DASHBOARD["panels"] for target in panel["targets"]]
     queries = [(each["name"], each["query"]) for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
     return [(rule["alert"], rule["expr"]) for rule in ALERTS] + panels + queries

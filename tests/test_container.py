@@ -256,7 +256,6 @@ def test_the_configuration_of_compose_loads_and_fits(monkeypatch: pytest.MonkeyP
 
 
 def interpolated(text: str) -> str:
-    """What compose makes of it where nobody sets the variables."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
 
 

@@ -100,7 +100,7 @@ def parsed() -> Iterator[tuple[str, ast.Module]]:
 
 
 def named(tree: ast.Module, names: frozenset[str]) -> list[str]:
-    """What is called, or given to others to call, under one of these names."""
+    """What is called, or passed on to be called, by one of these names."""
     attributes = [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr in names]
     called = [
         each.func

@@ -88,7 +88,7 @@ def home(package: str, name: str) -> str:
 
 
 def explained(package: str, name: str) -> bool:
-    """Whether a class or function has a docstring of its own, and any other value a line of text below it."""
+    """Whether a class or function has a docstring, and any other value a line of text below it."""
     value, module = getattr(import_module(package), name), home(package, name)
     if not module.startswith(ROOTS):
         return True
@@ -134,14 +134,13 @@ def test_a_public_name_is_there_and_explained(package: str, name: str) -> None:
 
 @cache
 def sources() -> dict[Path, ast.Module]:
-    """Every module of ours, parsed."""
+    """Every module of the project, parsed."""
     paths = (path for root in ROOTS for path in (ROOT / root).rglob("*.py"))
     return {path: ast.parse(path.read_text()) for path in paths}
 
 
 @cache
 def imports() -> frozenset[tuple[str, str]]:
-    """Which module of ours imports which, outside the tests."""
     found: set[tuple[str, str]] = set()
     for path, tree in sources().items():
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")

@@ -144,7 +144,7 @@ def package(site: Path, name: str, *, installer: bool = True) -> Path:
 
 
 def environment(folder: Path) -> Path:
-    """Where the packages of a new environment are, which was set up."""
+    """The packages' folder of a new environment that was set up."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     for each in (".build", ".requirements"):
         (folder / each).write_text("")

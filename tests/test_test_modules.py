@@ -74,7 +74,7 @@ def test_such_imports_are_found(line: str, found: list[str]) -> None:
 
 
 def is_at_home(path: str) -> bool:
-    """Whether a module of the tests lies where it belongs: a helper under its topic in `tests/support`."""
+    """Whether a test module is in the right folder: support code under its topic in `tests/support`."""
     folder, _, name = path.rpartition("/")
     if name.startswith("test_") or name in ("__init__.py", "conftest.py"):
         return True
@@ -93,7 +93,7 @@ def test_every_helper_says_what_it_is_for() -> None:
 
 
 def missing_helpers(source: ast.Module) -> list[str]:
-    """Modules of the tests that are imported and aren't there: a test that needs servers would tell late."""
+    """Missing modules of the tests that are imported: a test that needs servers would fail late."""
     modules = [node.module for node in ast.walk(source) if isinstance(node, ast.ImportFrom) and node.module]
     paths = {name: TESTS.parent / name.replace(".", "/") for name in modules if name.startswith("tests.")}
     return [name for name, path in paths.items() if not (path.is_dir() or path.with_suffix(".py").is_file())]
@@ -147,7 +147,7 @@ def test_marks_of_single_tests_are_not_those_of_all() -> None:
 
 
 def test_what_needs_servers_lies_where_it_is_looked_for() -> None:
-    """`make integration` collects these folders only, `make unit` doesn't look into those that have nothing else."""
+    """`make integration` collects these folders only, `make unit` skips those that have nothing else."""
     modules = {path.relative_to(TESTS): parsed(path) for path in TESTS.rglob("test_*.py")}
     elsewhere = [
         path for path, each in modules.items() if "integration" in marks(each) and path.parts[0] not in SERVERS

@@ -26,7 +26,7 @@ RAW_ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What a producer sent, and where it lies. Times in ms."""
+    """A produced record and its position. Times in ms."""
 
     offset: int
     key: bytes | None = None

@@ -23,7 +23,7 @@ def mapping_of(message: str) -> MessageMapping:
 
 
 def canonical(message: str, payload: bytes) -> bytes:
-    """A good payload, written anew. A sub-message without columns of its own goes through the mapping of its type."""
+    """A good payload, encoded again. A sub-message without columns passes through the mapping of its type."""
     mapping = mapping_of(message)
     (row,) = mapping.decode(pa.array([payload], pa.binary())).to_pylist()
     row["__raw__"] = row["__form__"] = None

@@ -41,7 +41,7 @@ def write_distinct(recorded: Path) -> None:
 
 
 def compare(recorded: Path) -> None:
-    """Fail where a run's payloads aren't the vectors."""
+    """Fail if a run's payloads differ from the vectors."""
     sent, kept = distinct(recorded), list(read_payloads())
     if sent != kept:
         raise SystemExit(

@@ -73,9 +73,9 @@ def commit(bootstrap: str, topic: str) -> None:
 
 
 def said_of(port: int, topic: str, partition: int, folder: Path) -> list[str]:
-    """The tool's lines on all batches with records, without what follows from how they are encoded.
+    """The tool's lines on all batches with records, without what depends on their encoding.
 
-    Of batches that are compressed that is their size and checksum; where a batch lies follows from those before it.
+    For compressed batches these are size, checksum, and the position of later batches.
     """
     folder.mkdir(parents=True)
     segment = folder / "00000000000000000000.log"
@@ -109,7 +109,6 @@ def test_the_tool_says_the_same_of_both(sides: Sides, tmp_path: Path) -> None:
 
 
 def end_of(port: int, topic: str, partition: int) -> int:
-    """Where a partition ends."""
     consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "ends"})
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20)

@@ -141,7 +141,7 @@ def test_spark_streams_every_record(served: Served, made: Callable[[str], KafkaC
 
 
 def test_mirror_maker_copies_a_topic_and_its_groups(served: Served, tmp_path: Path) -> None:
-    """An archive is the source of a cluster again: records in order, and where groups were."""
+    """An archive is a cluster's source again: records in order, and the groups' offsets."""
     client, group = ConfluentKafka(), f"mirrored-{next(_NUMBERS)}"
     theirs = client.read(served.address, served.odd)
     client.read_as_member(served.address, served.odd, group, len(theirs))
@@ -160,14 +160,14 @@ def test_share_groups_are_refused_at_once(served: Served) -> None:
 
 
 def copied_records(stack: Stack, topic: str) -> list[Seen]:
-    """What the target has of a topic so far, in the order of partitions and offsets."""
+    """The target's records of a topic, by partition and offset."""
     if topic not in stack.admin.list_topics(timeout=20).topics:
         return []
     return list(ConfluentKafka().read(stack.bootstrap_servers, topic))
 
 
 def committed(stack: Stack, topic: str, group: str) -> dict[int, int]:
-    """Where a group of the target is."""
+    """The offset of a group of the target."""
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, each) for each in range(PARTITIONS)])
     (answer,) = stack.admin.list_consumer_group_offsets([asked]).values()
     return {each.partition: each.offset for each in answer.result(20).topic_partitions}
@@ -190,7 +190,7 @@ def finds_offsets_by_time(client: KafkaClient, served: Served) -> None:
 
 
 def shares_a_group(client: KafkaClient, served: Served, protocol: str | None = None) -> None:
-    """Two members read every record between them; another goes on where they ended, and gets the next commit."""
+    """Two members read every record between them; another one continues at their end, and gets the next commit."""
     group, topic = f"{client.name.rpartition('/')[2]}-{next(_NUMBERS)}", served.topic_for(client)
     theirs = [(each.partition, each.offset) for each in client.read(served.stack.bootstrap_servers, topic)]
     most = len(theirs) + 1
@@ -218,7 +218,7 @@ def shares_a_group_of_the_new_protocol(client: KafkaClient, served: Served) -> N
 
 
 def its_tools_read_and_move_groups(client: KafkaClient, served: Served) -> None:
-    """The console consumer prints what it prints of Kafka; `kafka-consumer-groups.sh` tells, sets back and deletes."""
+    """The console consumer prints what it prints of Kafka; `kafka-consumer-groups.sh` describes, resets and deletes."""
     tools, group = tools_of(client.version), f"tools-{next(_NUMBERS)}"
     kafka, here = served.stack.bootstrap_servers, served.address
     count = len(client.read(kafka, served.odd))

@@ -121,7 +121,7 @@ def from_structs(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def clickhouse(stack: Stack) -> Iterator[Clickhouse]:
-    """ClickHouse in a process of its own, with settings of its own and the stack's catalog as the database `lake`."""
+    """ClickHouse in its own process, with its own settings and the stack's catalog as the database `lake`."""
     here, told = stack.endpoints, stack.catalog_properties
     with running_clickhouse() as server:
         server.run("SET allow_database_iceberg = 1, session_timezone = 'UTC'")
@@ -149,7 +149,7 @@ def test_clickhouse_reads_a_view_over_files_of_several_schemas(
 
 
 def without_nulls(rows: Rows) -> list[str]:
-    """Rows as ClickHouse can tell them: text is bytes, and null structs, lists and maps have nothing in them."""
+    """Rows in ClickHouse's form: text is bytes, and null structs, lists and maps are empty."""
     made = [row | {"headers": sorted(dict(row["headers"] or {}).items())} for row in rows]
     ordered = sorted(made, key=lambda row: (row["kafka_partition"], row["kafka_offset"]))
     return [json.dumps(plain(_thin(row)), sort_keys=True) for row in ordered]

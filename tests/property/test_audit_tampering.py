@@ -21,7 +21,7 @@ SIGNED, ALL = 30, 33
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """Twelve entries in a pack, the others alone; checkpoints over 10, 20 and 30 of 33 entries."""
+    """Twelve entries in a pack, the rest alone; checkpoints over 10, 20 and 30 of 33 entries."""
     trail = Written.begin(tmp_path_factory.mktemp("audit") / "of_orders", PackLimits(least=4))
     for number, act in enumerate(acts(ALL), 1):
         trail.add(act)

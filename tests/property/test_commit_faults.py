@@ -41,8 +41,8 @@ REFUSALS = (BadRequestError, ForbiddenError, AuthorizationExpiredError)
 class Step:
     """One archiver archives this many offsets.
 
-    `fates` are those of its requests, `arrivals` how many late requests arrive before each of them. `older` says how
-    many states each of its loads is behind.
+    `fates` are of its requests, `arrivals` how many late requests arrive before each of them. `older` is how many
+    states each of its loads lags behind.
     """
 
     archiver: int

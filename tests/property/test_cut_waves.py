@@ -61,7 +61,7 @@ class World:
                 self.refused.append(item)
 
     def task(self, planned: PlannedRange, batches: int, file_every: int) -> tuple[TranslatedRange, ...]:
-        """What a task covers that stops after so many batches (or never starts, at 0), a file for every few."""
+        """A task that stops after a number of batches (0: never starts), with a file for every `file_every`."""
         head = [item for item in self.log if item.base < planned.start_offset <= item.last]
         owned = [item for item in self.log if planned.start_offset <= item.base < planned.end_offset]
         begin = planned.start_offset
@@ -130,7 +130,7 @@ def test_every_batch_is_taken_once(
 def test_one_archiver_does_nothing_twice(
     log: tuple[Batch, ...], steps: list[tuple[int, int, int, int]], slots: int, task_bytes: int
 ) -> None:
-    """Whatever stops or fails: what is ahead of a gap waits for it, and nothing is refused."""
+    """Whatever stops or fails: ranges behind a gap wait for it, and nothing is refused."""
     world = World(log)
     archiver = Archiver(world, WaveLimits(slots=slots, most_tasks=100, task_bytes=task_bytes, tasks_per_partition=16))
     for _, which, batches, file_every in (*steps, *[(0, 1, 1_000, 3)] * 400):

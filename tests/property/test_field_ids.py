@@ -264,7 +264,7 @@ HOURS = (0.01, 0.6, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which of a history's schemas is asked for, how often in a row, and how many hours after each other."""
+    """Which of a history's schemas is looked up, how often in a row, and at which interval in hours."""
 
     which: int
     times: int
@@ -277,7 +277,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """Schemas, and what is asked for: each once, then the first again, then anything."""
+    """Schemas, and lookups: each once, then the first again, then any."""
 
     made: list[tuple[FileDescriptorProto, MappingOptions]]
     moved: list[int]

@@ -109,7 +109,7 @@ class World:
                 self.memory.apply(late)
 
     def set_back(self, partition: int) -> None:
-        """Only where the registry knows of something in the table: what is in doubt begins after that."""
+        """Only if the registry knows of something in the table: what is in doubt begins after that."""
         if any(self.known[value].partition == partition for value in self.staged.landed):
             set_offset(self.memory, partition, 0)
 

@@ -32,7 +32,7 @@ def pairs(least: int, most: int) -> st.SearchStrategy[tuple[int, int] | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a manifest of the table is to hold."""
+    """The contents of a manifest."""
 
     files: list[DataFile]
     spec: PartitionSpec

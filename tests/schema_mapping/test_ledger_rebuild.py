@@ -21,7 +21,7 @@ STEPS = (
 
 
 def history(*, table_grows: int = 0) -> tuple[LedgerState, list[RowMapping]]:
-    """A ledger after all steps, and each version's mapping; others may add columns to the table in between."""
+    """A ledger after all steps, and each version's mapping. Other engines may add columns to the table in between."""
     state, rows = LedgerState(), []
     for body in STEPS:
         result = assign(state.at_least(state.last_id + table_grows), key=fields("int32 k = 1;"), value=fields(body))

@@ -71,7 +71,7 @@ def test_position_deletes_that_name_no_rows_are_told(lake: Lake, filled: list[An
 
 
 def as_bytes(local: Path, change: Callable[[bytes], bytes] = bytes) -> None:
-    """Write the delete file anew, without saying that paths are text."""
+    """Rewrite the delete file without the annotation that paths are text."""
     table = pq.read_table(local)
     paths = pa.array([change(value) for value in table["file_path"].cast(pa.binary()).to_pylist()], pa.binary())
     pq.write_table(table.set_column(0, "file_path", paths), local)

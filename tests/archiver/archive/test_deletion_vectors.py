@@ -93,7 +93,7 @@ def test_an_answer_that_is_cut_short_is_no_damage(entry: DataFile, monkeypatch: 
 
 
 class _Short:
-    """Gives one byte less than it is asked for."""
+    """Returns one byte less than requested."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -79,7 +79,7 @@ def batch(archive: Any, rows: RowMapping, version: int, start: int) -> pa.Record
 
 @pytest.fixture
 def evolved(tmp_path: Path, archive: Any) -> Lake:
-    """Twenty rows of each version, each in a file of its own."""
+    """Twenty rows of each version, each in its own file."""
     result = versions()
     lake = Lake(tmp_path / "lake", result[0][0])
     for version, (rows, schema) in enumerate(result):

@@ -39,7 +39,6 @@ EQUAL, TOLD, OTHER = range(3)
 
 @pytest.fixture
 def local(archive: Any, tmp_path: Path) -> Path:
-    """A file of ours."""
     return written(archive, tmp_path / "ours.parquet", ROWS)
 
 
@@ -89,7 +88,7 @@ def kafka_of(archive: Any, path: Path) -> pa.Table:
 def judge_of(
     archive: Any, path: Path, read: Callable[[Any, Path], pa.Table] = records_of, rows: int = ROWS
 ) -> Callable[[], int]:
-    """Says whether the file's records are what they are at this moment, or an error is told."""
+    """Check that the file's records are unchanged, or that an error is raised."""
     sound = read(archive, path)
     assert sound.num_rows == rows
 
@@ -112,7 +111,7 @@ def test_a_flipped_bit_in_a_footer_is_told_and_changes_no_record(archive: Any, l
 
 
 def test_a_flipped_bit_in_a_footer_without_a_checksum_ends_no_process(archive: Any, local: Path):
-    """As others write files. What is told is an error of this file; bounds and ids that are wrong aren't noticed."""
+    """As other engines write files. The error is of this file; wrong bounds and ids go unnoticed."""
     local.write_bytes(without_checksum(local.read_bytes()))
     flips = some_flips(local.read_bytes(), 1_500)
     result = judged(local, flips, judge_of(archive, local))
@@ -142,7 +141,7 @@ def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
 def test_a_page_that_pyarrow_leaves_out_is_told(
     archive: Any, tmp_path: Path, read: Callable[[Any, Path], pa.Table], needed: tuple[str, ...]
 ):
-    """Of several pages of a column, one: pyarrow gives the rows of the others."""
+    """One of several pages of a column: pyarrow gives the rows of the other pages."""
     path = written(archive, tmp_path / "many.parquet", MANY)
     whole = path.read_bytes()
     judge = judge_of(archive, path, read, MANY)
@@ -172,7 +171,7 @@ def test_another_number_of_values_in_a_page_header_is_told(archive: Any, local: 
 def test_no_record_is_given_before_a_page_is_known_to_be_left_out(
     archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_fetched: bool
 ):
-    """The records after it would have values of others, and whoever takes the first batches would keep them."""
+    """Later records would have values of other rows, and readers of the first batches would keep them."""
     if is_fetched:
         monkeypatch.setattr(file_end, "TAIL", 1024)
     path = written(archive, tmp_path / "many.parquet", MANY)

@@ -183,7 +183,7 @@ def test_a_false_claim_of_order_is_noticed(lake: Lake, archive: Any):
 def test_rows_of_a_range_in_a_wrong_order_are_not_called_double(
     lake: Lake, archive: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    """A file of ours with a range was written in order, or it is damaged."""
+    """An archiver's file with a range was written in order, or it is damaged."""
     monkeypatch.setattr(RowOrder, "add", lambda *_: True)
     rows = rows_of(archive, [*range(20_000, 40_000), *range(20_000)])
     lake.add(archive.rows, archive.batch(rows), 0, 40_000)

@@ -18,7 +18,7 @@ CONFIG: Any = SimpleNamespace(
 
 
 class Catalog:
-    """Lists these tables the first time, and later those that are left. `lost` ones are listed, but can't be loaded."""
+    """Lists these tables the first time, and later the remaining ones. `lost` tables are listed but can't be loaded."""
 
     def __init__(self, *tables: str, dropped: frozenset[str] = frozenset(), lost: frozenset[str] = frozenset()) -> None:
         self.tables, self.dropped, self.lost = tables, dropped, lost

@@ -112,7 +112,7 @@ def test_a_table_that_was_set_back_is_not_read_with_silent_gaps(lake: Lake, arch
 def test_registry_and_journal_are_asked_about_the_table_that_is_read(
     lake: Lake, archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not about the one that has its name when a mapping is asked for."""
+    """Not about a later table with the same name."""
     path = tmp_path / "archiver.toml"
     path.write_text(
         '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'

@@ -21,7 +21,7 @@ UUID_ = UUID(int=7)
 
 @pytest.fixture
 def journal(tmp_path: Path) -> TableJournal:
-    """The old journal of a table, beside the folder of a trail and that of somebody else."""
+    """The old journal of a table, beside a trail's folder and a foreign one."""
     root = tmp_path / "journal"
     place = root / "kafka.orders" / str(UUID_)
     place.parent.mkdir(parents=True)

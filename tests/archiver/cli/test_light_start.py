@@ -83,7 +83,7 @@ except SystemExit:
 
 
 def test_readers_of_an_archive_load_neither_the_registry_nor_the_job() -> None:
-    """Footers say what a replay needs; Postgres is asked for what they don't know."""
+    """Footers have what a replay needs; Postgres is read for the rest."""
     run = "import archiver.config; from archiver.replay import ReplayConsumer"
     assert loaded(run) <= {*REPLAY_NEEDS, "confluent_kafka", "pandas"}
 
@@ -104,7 +104,7 @@ def test_short_commands_do_without_pandas(command: str) -> None:
     [(["status"], STATUS_NEEDS), (["replay", "orders"], REPLAY_NEEDS), (["groups", "list"], GROUPS_NEEDS)],
 )
 def test_short_commands_load_what_they_need(config: Path, arguments: list[str], needs: Sequence[str]) -> None:
-    """Up to the first thing that they ask of a server, which isn't there."""
+    """Up to the first request to a server, which isn't there."""
     assert loaded(as_process([*arguments, "--config", str(config)])) == set(needs)
 
 

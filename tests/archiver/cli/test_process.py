@@ -29,7 +29,7 @@ main()
 
 
 def ended(body: str, before: str = "", stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    """A process of ours, with `body` in place of a command."""
+    """The result of the archiver's process, with `body` in place of a command."""
     indented = "\n".join(f"        {line}" for line in body.splitlines())
     program = ENDING.format(body=indented, before=before)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

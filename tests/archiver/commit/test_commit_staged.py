@@ -84,7 +84,7 @@ def test_a_table_made_anew_says_nothing_about_what_is_staged(
 def test_an_offset_that_a_person_repairs_before_a_slow_commit_stays_repaired(
     tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges, monkeypatch: pytest.MonkeyPatch
 ):
-    """No snapshot is made by it, so the catalog would take a commit that was prepared on the state before."""
+    """It makes no snapshot, so the catalog would accept a commit that was prepared on the earlier state."""
 
     class Repaired(CatalogOfOne):
         def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange], **options: bool) -> Settled:

@@ -69,7 +69,7 @@ def registry(expected: list[ExpectedRange], archive: Any) -> Noted:
 
 
 def look(lake: Lake, registry: Any, *, is_back: bool = False) -> Checked:
-    """What a run does first. It reads no data file where rows aren't missing."""
+    """The first step of a run. It reads no data file unless rows are missing."""
     return check_rows(TOPIC, table_of(lake), registry, lambda: table_of(lake), is_back=is_back)
 
 
@@ -142,7 +142,7 @@ def test_doubled_rows_are_found_in_a_compaction_that_added_rows(lake: Lake, regi
 
 
 def test_records_in_a_damaged_page_are_told_with_their_ranges(lake: Lake, registry: Noted) -> None:
-    """pyarrow leaves the page out. What can't be read isn't what was archived, and the others are compared."""
+    """pyarrow skips the page. Unreadable rows count as altered, and the other rows are compared."""
     (path,) = lake.rewrite(by_offset, row_group_size=10)
     local = Path(path.removeprefix("file://"))
     data = local.read_bytes()

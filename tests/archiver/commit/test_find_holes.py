@@ -30,7 +30,7 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
 
 @pytest.fixture
 def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
-    """Five files, those of partition 1 with every third offset only, and what the registry says of them."""
+    """Five files, those of partition 1 with every third offset only, and their ranges in the registry."""
     result = []
     for partition, start, end in RANGES:
         rows = [archive.row(offset=offset, partition=partition) for offset in range(start, end, 3 if partition else 1)]
@@ -132,7 +132,7 @@ def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange])
 
 
 def shared(lake: Lake, expected: list[ExpectedRange]) -> list[ExpectedRange]:
-    """The first two ranges in one file, as after a rewrite of ours, and the third in it and in one of its own."""
+    """The first two ranges in one file, as after a rewrite, and the third in it and in its own."""
     first, second, third, *others = expected
     path, own = first.files[0].path, third.files[0].path
     half = third.rows // 2

@@ -18,7 +18,7 @@ from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
 
 
 class Rejections:
-    """What the registry would be told of missing files."""
+    """The missing files that the registry would get."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []

@@ -107,7 +107,7 @@ def test_ranges_of_which_the_found_files_have_only_a_part_stay_expected(found: A
 
 
 def test_rows_that_are_accepted_to_be_gone_stay_so_in_other_files(tmp_path: Path) -> None:
-    """A refill's copy of the whole range, of which others erased two rows since: none of them may come back."""
+    """A refill's copy of the whole range, of which other engines erased two rows later: neither may come back."""
     table = MemoryCatalog(tmp_path).load()
     existing = StoredRange.of(span(0, 0, 10)).without(left=8, erased=2, lost=0)
     copy = path()
@@ -120,7 +120,7 @@ def test_rows_that_are_accepted_to_be_gone_stay_so_in_other_files(tmp_path: Path
 
 
 def test_rows_that_a_rewrite_did_not_find_stay_expected(tmp_path: Path) -> None:
-    """The journal missed the rewrite of a file that others had deleted rows of."""
+    """The journal missed the rewrite of a file whose rows another engine had deleted."""
     table = MemoryCatalog(tmp_path).load()
     made = path()
     (one,) = table_ranges(table, [StoredRange.of(span(0, 0, 10))], {made: table_file(made, 8)}, {made: footer(0, 10)})

@@ -67,7 +67,7 @@ def complaint(tmp_path: Path, text: str, base: str = MINIMAL) -> str | None:
 
 
 def in_our_words(text: str) -> str:
-    """The text, after a check that it is ours. The names of our own keys are no words of theirs."""
+    """The text, after a check that it is in the archiver's words. Names of keys are allowed."""
     plain = text.replace("`", "").replace("parse_error", "")
     assert [word for word in THEIR_WORDS if word in plain] == []
     return text

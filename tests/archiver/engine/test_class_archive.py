@@ -30,13 +30,13 @@ def folder(java: Path) -> Path:
 
 
 def options(java: Path, version: int = 17, **settings: str) -> list[str]:
-    """The options but those that keep Java quiet."""
+    """The options except those that silence Java."""
     options = class_archive_options(java, version, {f"spark.driver.{key}": value for key, value in settings.items()})
     return [item for item in options if not item.startswith("-Xlog")]
 
 
 def written_by(java: Path) -> Path:
-    """Where the second start's JVM is told to write."""
+    """The file into which the second start's JVM writes."""
     assert options(java) == [], "a first start writes nothing"
     (option,) = options(java)
     name, _, path = option.partition("=")

@@ -34,7 +34,7 @@ class Session:
 
 @pytest.mark.parametrize(("address", "waits"), [(("127.0.0.1", 1), False), ("/tmp/socket", True)])
 def test_pysparks_accumulators_are_not_waited_for(address: object, *, waits: bool) -> None:
-    """But for those that have a file to remove."""
+    """Except those with a file to remove."""
     server = Accumulators(address)
     session: Any = Session(server)
     SparkEngine(session, owned=True).close()

@@ -27,7 +27,7 @@ def doubled(task: int) -> int:
 
 
 class Losing(InlineEngine):
-    """An engine whose worker dies with task 1 in it, whatever else is in its group."""
+    """An engine whose worker dies in task 1, whatever else is in its group."""
 
     def __init__(self, *, error: type[WorkerLost | TaskInterrupted] = WorkerLost) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ ModuleNotFoundError: No module named 'elsewhere'
 
 
 class JavaGone(Exception):
-    """An error of py4j's that can't ask Java for its text any more."""
+    """An error of py4j that can't read its text from Java any more."""
 
     def __str__(self) -> str:
         raise ConnectionRefusedError

@@ -164,7 +164,7 @@ def test_a_range_ends_by_the_largest_file_and_the_next_goes_on(tmp_path: Path) -
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("kind", [StorageError, StorageDenied])
 def test_a_range_with_a_file_that_failed_is_none(tmp_path: Path, number: int, kind: type[StorageError]) -> None:
-    """Two days of three keys: five of the six files can be the one that isn't uploaded."""
+    """Two days of three keys: any of five of the six files may be the one that isn't uploaded."""
     log = [
         *(batch(n, Record(timestamp=DAY, key=b"k%d" % (n % 3))) for n in range(120)),
         *(batch(n, Record(timestamp=9 * DAY, key=b"k%d" % (n % 3))) for n in range(120, 240)),

@@ -288,7 +288,7 @@ def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: A
 
 
 def test_a_stop_while_tasks_are_made_ends_them_all(target: TopicTarget, settings: ArchiveSection) -> None:
-    """The engine that is asked for last sets it: what comes between planning and the first task."""
+    """The last engine request sets it: between planning and the first task."""
     stop = threading.Event()
 
     class Watched(InlineEngine):

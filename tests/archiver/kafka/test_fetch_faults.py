@@ -73,7 +73,7 @@ def test_a_leader_that_moved_is_followed(cluster: FakeCluster, error: int) -> No
 
 
 def test_a_replica_that_the_leader_names_is_asked(cluster: FakeCluster) -> None:
-    """The replica gives records only. The leader says where the log ends."""
+    """The replica gives records only. The leader has the end of the log."""
 
     def answer(broker: int, request: Any) -> Any:
         return fetched(BATCH, end=2) if broker == 1 else fetched(end=5, replica=1)

@@ -73,7 +73,7 @@ def in_turn(*answers: Any) -> Callable[[int, Any], Any]:
 
 @pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
-    """Broker 0 coordinates until it is asked to add partitions; from then on broker 1 does."""
+    """Broker 0 coordinates until it must add partitions, then broker 1 does."""
     with fake_cluster() as running:
         opened = InitProducerIdResponse(throttle_time_ms=0, error_code=0, producer_id=7, producer_epoch=0)
         running.answers[FindCoordinatorRequest] = lambda _, __: coordinator(

@@ -24,9 +24,9 @@ BEGUN = Begun(partition=0, offset=0, course=COURSE)
 
 @dataclass(slots=True)
 class World:
-    """A source and a target of one partition each, and where the group stands in them.
+    """A source and a target of one partition each, and the group's offsets in both.
 
-    In the target there are others' records at `others`.
+    The target has foreign records at `others`.
     """
 
     entries: list[Entry]
@@ -90,7 +90,7 @@ def moved(base: int, count: int = 100) -> MovedUpTo:
 
 
 def appended(**more: Any) -> World:
-    """A target with 5,000 records of others, and behind them 100 of the transfer."""
+    """A target with 5,000 foreign records, followed by 100 of the transfer."""
     return World([BEGUN, moved(5_000)], end=5_101, others=range(5_000), source=40, **more)
 
 

@@ -22,7 +22,9 @@ def places(runs: Runs) -> dict[int, int]:
 
 
 def written(portions: list[list[int]]) -> tuple[list[Runs], dict[int, int]]:
-    """Portions of records with gaps between their offsets, a marker after each in the target; and where each went."""
+    """Portions of records with gaps between their offsets and a marker after each in the target; and their target
+    offsets.
+    """
     parts, expected = [], {}
     source, target = 10, 3
     for gaps in portions:

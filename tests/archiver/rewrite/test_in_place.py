@@ -147,7 +147,7 @@ class World:
         return TableWork(registry=self.registry, catalog=me, manifests=me, journal=me)
 
     def kill_after_commit(self) -> None:
-        """Two ranges are in the table, and nobody recorded it."""
+        """Two ranges are in the table, and not recorded."""
         for partition in range(2):
             self.staged.stage(self.folder, partition, 5)
         attempt = prepare(self.memory.load(), self.staged.pending(None), change=None, commit_id=new_id())
@@ -168,7 +168,7 @@ def test_it_is_remembered_committed_and_recorded_in_this_order(world: World) -> 
 
 @dataclass
 class Landing(World):
-    """A world in which the rewrite lands beside others that were begun before."""
+    """A world in which the rewrite lands beside earlier ones of other archivers."""
 
     def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
         done = super().rewrite(table, rewrite, change=change, changed=changed)
@@ -223,7 +223,7 @@ def test_a_displaced_one_is_given_up_at_once(world: World) -> None:
 
 
 def test_one_that_is_refused_because_others_took_its_files_is_displaced(world: World) -> None:
-    """The registry has the ranges of the other rewrite by now. It is to be planned again, and not reported."""
+    """The registry has the ranges of the other rewrite by now. It is planned again, and not reported."""
     world.is_refused = True
     assert world.put() == Displaced(paths=(OLD,))
     world.there = {OLD: table_file(OLD)}
@@ -251,7 +251,7 @@ def test_a_displaced_one_is_known_by_its_commit_whatever_detail_the_registry_giv
 
 
 def test_one_that_landed_though_its_commit_looks_displaced_is_recorded(world: World) -> None:
-    """Others expired its snapshot before its lost answer was looked for."""
+    """Another engine expired its snapshot before its lost answer was looked for."""
     world.outcome = Displaced(paths=(OLD,))
     world.unfinished_ones = (world.rewrite_,)
     world.there = {world.new.path: table_file(world.new.path)}

@@ -64,7 +64,7 @@ def rows(start: int, count: int) -> pa.RecordBatch:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A file with filters on all columns that are asked for, and the same file without."""
+    """A file with filters on all columns, and the same file without."""
     folder = tmp_path_factory.mktemp("filters")
     paths = folder / "with.parquet", folder / "without.parquet"
     groups = [rows(start, GROUP_ROWS // 2) for start in (0, GROUP_ROWS // 2)]

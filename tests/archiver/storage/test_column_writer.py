@@ -314,7 +314,7 @@ def test_batches_without_rows_make_no_row_group() -> None:
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5])
 def test_what_the_sink_raises_is_raised(most: int) -> None:
-    """A full disk, after so many writes."""
+    """A full disk, after `most` writes."""
 
     class Full(io.RawIOBase):
         left = most

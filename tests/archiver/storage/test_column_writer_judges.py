@@ -283,7 +283,7 @@ def test_the_judge_notices_less_and_more(data: bytes) -> None:
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("row", [0, ROWS - 1, 777])
 def test_the_judges_notice_another_value_in_the_rows(name: str, row: int) -> None:
-    """Of reading, always. Of the layout, where counts or extremes change."""
+    """Of reading, always. Of the layout, if counts or extremes change."""
     values = COLUMNS[name].to_pylist()
     values[row] = {"number": -5, "text": "zz", "listed": [99]}[name]
     others = batch(COLUMNS | {name: pa.array(values, COLUMNS[name].type)})

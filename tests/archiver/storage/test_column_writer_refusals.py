@@ -25,7 +25,7 @@ REQUIRED = {
 
 
 class FullSink:
-    """A sink that takes so many bytes, then none, then any again."""
+    """A sink that takes a number of bytes, then none, then any again."""
 
     def __init__(self, room: int) -> None:
         self.room = room

@@ -25,7 +25,7 @@ def with_checksum(data: bytes) -> bytes:
 
 
 class CutShort(io.BytesIO):
-    """Answers a read, counted from 0, with fewer bytes than were asked for."""
+    """Answers a read, counted from 0, with fewer bytes than requested."""
 
     def __init__(self, data: bytes, *, at: int, missing: int) -> None:
         super().__init__(data)

@@ -71,7 +71,7 @@ def test_of_empty_and_wide_ones_too(table: pa.Table):
 
 
 def asked(path: Path) -> int:
-    """Ask pyarrow for all that may be asked for: whether there was any."""
+    """Read everything that pyarrow offers. False if it fails."""
     data = path.read_bytes()
     try:
         footer = pq.read_metadata(io.BytesIO(data))
@@ -89,7 +89,7 @@ def asked(path: Path) -> int:
 
 
 def described(path: Path) -> int:
-    """Describe the file as a data file: whether it could be. Any error but ours goes on."""
+    """Whether the file could be described as a data file. Foreign errors are raised."""
     try:
         ParquetFormat().describe(ObjectStore.of({}), path.as_uri(), table_properties={})
     except BadSegment:
@@ -98,7 +98,7 @@ def described(path: Path) -> int:
 
 
 def test_whatever_bit_flips_pyarrow_can_be_asked_for_the_others(tmp_path: Path):
-    """Statistics and levels are checked at asking, in a process of its own."""
+    """Statistics and levels are checked on access, in another process."""
     path = tmp_path / "flipped.parquet"
     path.write_bytes(written())
     flips = some_flips(path.read_bytes(), 4_000)
@@ -125,7 +125,7 @@ def test_of_sound_values_of_a_fixed_size_all_can_be_asked_for():
 
 @pytest.mark.parametrize("judge", [asked, described])
 def test_whatever_bit_flips_beside_values_of_a_fixed_size_ends_no_process(tmp_path: Path, judge: Callable[[Path], int]):
-    """pyarrow throws where a bound is shorter than the schema says."""
+    """pyarrow throws if a bound is shorter than the schema says."""
     path = tmp_path / "flipped.parquet"
     path.write_bytes(written(fixed(), store_schema=False))
     result = judged(path, every_footer_bit(path.read_bytes()), lambda: judge(path))

@@ -145,8 +145,6 @@ def test_chunks_far_from_each_other_are_those_of_their_places(make: Callable[[by
 
 
 class Short(pa.PythonFile):
-    """Gives one byte less than it is asked for."""
-
     def read_at(self, nbytes: int, offset: int) -> bytes:
         return PLACES[offset : offset + nbytes - 1]
 
@@ -158,15 +156,11 @@ def test_an_answer_that_is_cut_short_may_be_asked_for_again(stream: Any):
 
 
 class ShortBuffers(pa.PythonFile):
-    """Gives one byte less than it is asked for."""
-
     def read_buffer(self, nbytes: int | None = None) -> pa.Buffer:
         return super().read_buffer(None if nbytes is None else nbytes - 1)
 
 
 class ShortReads(io.BytesIO):
-    """Gives one byte less than it is asked for."""
-
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(-1 if size is None else size - 1)
 

@@ -83,7 +83,7 @@ def test_a_commit_that_is_summed_up_and_alone_has_the_ranges_of_both(journal: Ta
 
 
 def test_a_commit_that_is_settled_with_more_ranges_replaces_no_object(tmp_path: Path) -> None:
-    """Whoever sums up has read the object, and is about to remove it."""
+    """A summing run has read the object, and is about to remove it."""
     journal = empty_journal(tmp_path)
     commit_id, both = commit_name(60), [span(0, 0, 10), span(1, 0, 10)]
     journal.keep_commit(commit_id, both[:1])
@@ -119,7 +119,7 @@ def test_an_entry_that_a_store_refuses_to_replace_by_itself_is_kept(tmp_path: Pa
 
 @given(st.randoms(use_true_random=False), st.integers(0, 3))
 def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> None:
-    """As they do from objects that overlap: the ranges are those of commits in their order."""
+    """As from overlapping objects: the ranges are those of commits in order."""
     start = span(0, 0, 10)
     assert start.file is not None
     commits: list[tuple[str, JournaledCommit]] = [("a", JournaledCommit(commit_id="a", ranges=(start, span(1, 0, 5))))]
@@ -156,7 +156,7 @@ class Paged:
 
 
 def test_a_list_misses_nothing_of_what_is_summed_up_meanwhile(journal: TableJournal) -> None:
-    """The summary's place is just before its first commit: there the page ends."""
+    """The summary's name is right before its first commit, where the page ends."""
     before = held(journal)
     folder = str(journal.folder)
     store = cast("ObjectStore", Paged(names(journal)[0], lambda: journal.sum_up(limits=SumLimits(least=2))))

@@ -38,7 +38,7 @@ def test_a_file_goes_up_whole(tmp_path: Path):
 
 
 def test_what_was_written_goes_up_and_not_what_its_name_came_to_lead_to(tmp_path: Path):
-    """Whoever may rename in the folder can put another file, or a link, in the place of one that waits."""
+    """A user who may rename in the folder can replace a waiting file by another file or a link."""
     target = (tmp_path / "b.parquet").as_uri()
     source = spooled(tmp_path / "spooled", b"ours")
     source.path.unlink()

@@ -57,7 +57,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 def column_of(data: bytes, path: str) -> Any:
-    """What a reader that looks at checksums makes of a column; the kind of error where it can't."""
+    """A column as a reader with checksums reads it; the kind of error if it can't."""
     try:
         with pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True) as file:
             return file.read(columns=[path], use_threads=False)
@@ -139,7 +139,7 @@ def test_what_checksums_do_not_tell_is_doubtful(options: dict[str, Any]):
 
 
 def test_dictionaries_of_texts_and_those_given_up_are_doubtful():
-    """Only decoding tells how many texts there are, and which pages have which of two encodings."""
+    """Only decoding shows how many texts there are, and which pages have which encoding."""
     many = 4000
     numbers = {
         "given up": pa.array(range(many), pa.int64()),

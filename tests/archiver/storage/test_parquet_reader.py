@@ -276,7 +276,7 @@ def test_a_damaged_page_is_named(archive: Any, tmp_path: Path):
 
 
 def test_a_flipped_bit_in_an_uncompressed_page_is_found(archive: Any, tmp_path: Path):
-    """The page's checksum tells; nothing else would."""
+    """Only the page's checksum can show it."""
     local = tmp_path / "flipped.parquet"
     table = pa.Table.from_batches([archive.batch([archive.row(offset=1, value=b"a very particular value")])])
     pq.write_table(
@@ -324,7 +324,7 @@ def test_rows_that_are_fewer_than_the_footer_says_are_not_given(archive: Any, tm
 
 @pytest.mark.parametrize("damaged", [without_page, partial(with_other_count, bit=0)], ids=["left out", "counted"])
 def test_pages_are_counted_beside_a_column_whose_name_looks_like_their_path(tmp_path: Path, damaged: Any):
-    """`val.total` of others beside our `val` with its member `total`: the rows after the page had other totals."""
+    """A foreign `val.total` beside `val` with its member `total`: later rows had other totals."""
     total, theirs = (pa.field(value, pa.int64()) for value in ("total", "val.total"))
     values = pa.StructArray.from_arrays([pa.array(range(MANY))], fields=[total])
     table = pa.table([values, pa.array([7] * MANY)], pa.schema([pa.field("val", values.type), theirs]))

@@ -37,7 +37,6 @@ enum E { Z = 0; A = 1; }
 
 
 def message() -> MessageMapping:
-    """The mapping of the type M, with field ids above those that every table has."""
     descriptor = descriptor_of(TEXT)
     counted = compile_mapping(descriptor).ids
     ids = replace(
@@ -69,7 +68,6 @@ def _member(field: pa.Field, draw: random.Random, share: float) -> Any:
 
 
 def file_of(path: Path, values: pa.StructArray) -> str:
-    """A file of ours."""
     rows = pa.RecordBatch.from_pylist(
         [
             {
@@ -197,7 +195,7 @@ def test_a_file_without_a_checksum_of_its_footer_proves_nothing(path: str, tmp_p
 
 
 class Expiring:
-    """A store whose credentials are denied at every so many reads, until they are renewed."""
+    """A store that denies credentials at every n-th read, until they are renewed."""
 
     def __init__(self, reads: int) -> None:
         self._reads = reads
@@ -225,7 +223,7 @@ class Expiring:
 
 @pytest.fixture
 def large(tmp_path: Path) -> str:
-    """A file of ours that isn't fetched by one read, with texts in small dictionaries beside others."""
+    """A file that takes several reads, with texts in small dictionaries beside longer ones."""
     draw = random.Random(7)
     one = {"s": "x", "l": []}
     rows = [one | {"s": str(at % 5), "l": [draw.randbytes(40).hex()]} for at in range(6_000)]

@@ -20,7 +20,7 @@ from tests.support.archive.job_events import play, run
 
 @contextmanager
 def closed_pipe() -> Iterator[None]:
-    """Standard output into a pipe that nobody reads."""
+    """Standard output into a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
     out = os.fdopen(writer, "w")

@@ -219,7 +219,7 @@ def test_only_records_decide(before: list[tuple[str, int]], after: list[tuple[st
 
 @dataclass
 class MeasuredLog(ArchivedLog):
-    """An archive that notes how many offsets are asked for at once."""
+    """An archive that notes how many offsets are requested at once."""
 
     widest: int = 0
 

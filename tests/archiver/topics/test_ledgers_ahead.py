@@ -19,7 +19,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Ledgers:
-    """A registry whose ledgers end with the topic's number. Those of `bad` can't be read, `gone` aren't there."""
+    """A registry whose ledgers end with the topic's number. `bad` ones can't be read, `gone` ones are missing."""
 
     bad: frozenset[int] = frozenset()
     gone: frozenset[int] = frozenset()

@@ -40,7 +40,7 @@ class Remembered:
 
 @dataclass
 class Leaders:
-    """Answers of leaders: where epochs ended, and the first offset at or after any time."""
+    """Answers of leaders: ends of epochs, and the first offset at or after any time."""
 
     ends: dict[tuple[int, int], int] = field(default_factory=dict)
     timed: dict[int, int] = field(default_factory=dict)

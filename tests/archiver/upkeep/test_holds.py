@@ -16,7 +16,7 @@ TIME = 1_000
 
 
 class Archived:
-    """The records (offset, timestamp) of one partition, each in a batch of its own, and where its archive ends."""
+    """The records (offset, timestamp) of one partition, each in its own batch, and the end of its archive."""
 
     def __init__(self, *records: tuple[int, int], end: int) -> None:
         self._records = records

@@ -55,7 +55,7 @@ def lake(tmp_path: Path) -> MemoryCatalog:
 
 
 def partitioned(lake: MemoryCatalog, column: str, transform: str) -> TableMetadata:
-    """The table with one partition of this column, in place of those that it had."""
+    """The table with one partition of this column, in place of earlier ones."""
     metadata = lake.metadata
     source = metadata.schema().find_field(column).field_id
     field = PartitionField(source, 2000 + len(metadata.partition_specs), parse_transform(transform), "step")

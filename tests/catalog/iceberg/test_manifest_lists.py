@@ -90,7 +90,7 @@ def test_a_plan_is_never_shorter_in_silence(listed: ListedTable) -> None:
 
 
 def test_delete_files_that_a_list_lost_are_noticed_beside_its_parent(tmp_path: Path) -> None:
-    """Otherwise rows that others deleted would come back."""
+    """Otherwise deleted rows would come back."""
     listed = ListedTable(tmp_path)
     add(listed, 0)
     before = listed.table(total_data_files=FILES, total_delete_files=0)
@@ -135,7 +135,9 @@ def test_a_parent_that_is_gone_says_nothing(listed: ListedTable) -> None:
 
 
 def test_totals_that_were_counted_wrong_before_the_parent_was_expired_say_nothing(listed: ListedTable) -> None:
-    """Every table with expiry has a snapshot whose parent is gone: none may stop it for an old mistake of others."""
+    """Every table with expiry has a snapshot whose parent is gone: none may be stopped by another engine's old
+    mistake.
+    """
     before = listed.table(total_data_files=4 * FILES + 1)
     table = listed.table(parent=before, total_data_files=4 * FILES + 1)
     alone = table.metadata.model_copy(update={"snapshots": table.metadata.snapshots[1:]})

@@ -158,7 +158,7 @@ def test_decimals_that_may_be_negative_are_not_truncated() -> None:
 
 @pytest.mark.parametrize("kind", [IntegerType(), LongType()])
 def test_whole_numbers_are_truncated_to_powers_of_two_alone(kind: IcebergType) -> None:
-    """Others wrap at the lowest numbers. A table that has such a partition keeps it."""
+    """Other widths wrap at the lowest numbers. A table that has such a partition keeps it."""
     table = schema("a", number=kind)
     with pytest.raises(UnfitPartitioning, match=r"can't be truncated to a width of 1000: .* such as 512,") as error:
         partitioning_for(terms("day", "truncate(1000, val.n)"), table, "flat")

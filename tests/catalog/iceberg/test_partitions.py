@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> MemoryCatalog:
 
 
 def repartition(lake: MemoryCatalog, change: Change) -> None:
-    """What `ALTER TABLE … PARTITION FIELD` by others does."""
+    """`ALTER TABLE … PARTITION FIELD` by another engine."""
     with lake.load().iceberg.transaction() as transaction:
         transaction._autocommit = False
         update = UpdateSpec(transaction)

@@ -93,7 +93,7 @@ def test_no_snapshot_is_made_on_a_list_that_was_cut_short(lake: MemoryCatalog, *
 
 @pytest.mark.parametrize("is_all_gone", [False, True])
 def test_no_snapshot_is_made_in_a_store_that_lost_the_list(lake: MemoryCatalog, *, is_all_gone: bool) -> None:
-    """A mount that is away looks like an empty folder, which takes whatever is written."""
+    """An unmounted folder looks empty, and accepts every write."""
     damaged = current_list(lake)
     for each in damaged.parent.iterdir() if is_all_gone else [damaged]:
         each.unlink()
@@ -104,7 +104,7 @@ def test_no_snapshot_is_made_in_a_store_that_lost_the_list(lake: MemoryCatalog, 
 
 
 def test_no_manifest_that_was_cut_short_is_written_anew(tmp_path: Path) -> None:
-    """A rewrite leaves out the entries of its files, and would leave out those that the manifest lost."""
+    """A rewrite leaves out the entries of its files, and would also leave out those that the manifest lost."""
     lake = MemoryCatalog(tmp_path)
     append(lake, 0, files=3)
     (manifest,) = manifests(lake)
@@ -142,7 +142,7 @@ def test_no_manifest_that_was_cut_short_is_merged(tmp_path: Path) -> None:
 
 
 def test_nothing_expires_where_a_list_that_stays_was_cut_short(lake: MemoryCatalog) -> None:
-    """The manifests that such a list lost would pass for those that only expired snapshots have."""
+    """Otherwise the manifests that such a list lost would pass for those of expired snapshots."""
     there = {each.manifest_path for each in manifests(lake)}
     without_last_block(current_list(lake))
     before = lake.load()

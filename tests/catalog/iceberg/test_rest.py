@@ -95,7 +95,7 @@ def test_failures_in_our_words(raised: Exception, ours: type[TableError]):
 
 
 def test_a_setting_that_needs_another_package_is_told(monkeypatch: pytest.MonkeyPatch):
-    """Signing by AWS's rules does, as Glue asks for it."""
+    """Signing by AWS's rules does, which Glue needs."""
     monkeypatch.setitem(sys.modules, "boto3", None)
     with answering(200, {"defaults": {}, "overrides": {}}) as uri, pytest.raises(CatalogRefused, match="package boto3"):
         connecting(uri, **{"rest.sigv4-enabled": "true"})

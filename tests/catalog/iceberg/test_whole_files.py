@@ -17,8 +17,6 @@ from tests.support.catalog.memory import MemoryCatalog, span
 
 
 class Counting(PyArrowFileIO):
-    """Counts what its files are asked for."""
-
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []

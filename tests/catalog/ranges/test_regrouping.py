@@ -23,7 +23,7 @@ from tests.support.catalog.memory import file, span
 
 
 def digest_of(offsets: Iterable[int]) -> str:
-    """A sum like that of real digests: of numbers that the records give."""
+    """A sum like that of real digests."""
     return digest_text(sum(pow(7, offset + 1, 1 << 128) for offset in offsets))
 
 

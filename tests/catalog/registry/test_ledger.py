@@ -13,7 +13,7 @@ BEFORE, AFTER = 120, 130
 
 
 class WithARival:
-    """A connection that finds a rival's new columns: they came just before the columns were asked for."""
+    """A connection that finds a rival's new columns, made right before the columns are read."""
 
     def __init__(self) -> None:
         self._last_id = BEFORE

@@ -24,7 +24,7 @@ class Session:
 
 
 class Pooler:
-    """Gives its clients sessions: each its own, or for each transaction the one that was free last, or first."""
+    """Gives clients sessions: each its own, or for each transaction the one that was free last, or first."""
 
     def __init__(self, mode: str, *, sessions: int, round_robin: bool = False) -> None:
         self.mode = mode

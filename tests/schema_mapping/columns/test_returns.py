@@ -19,7 +19,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Topic:
-    """A topic whose archivers ask for schemas, each at the minute it is told."""
+    """A topic whose archivers look schemas up, each at its minute."""
 
     def __init__(self, **options: bool) -> None:
         self.state = LedgerState()
@@ -33,7 +33,7 @@ class Topic:
         return result
 
     def stay(self, body: str) -> Assignment:
-        """Asks as often and as long as it takes, and no more."""
+        """Looks up as often and as long as necessary, and no more."""
         for minutes in (1, 30):
             assert self.ask(body, minutes).changes == ()
         return self.ask(body, 30)

@@ -200,7 +200,7 @@ def test_it_travels() -> None:
 
 
 def check(package: str, seed: int, **options: object) -> None:
-    """Random messages of several types that nobody here wrote: as each alone, and back bit for bit."""
+    """Random messages of several public types: as each alone, and back bit for bit."""
     chosen = random.Random(seed)
     descriptors: dict[str, Descriptor] = {
         item.full_name: item for item in chosen.sample(list(messages(package).values()), 4)

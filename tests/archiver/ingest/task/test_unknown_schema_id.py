@@ -28,7 +28,7 @@ MAPPING = compile_mapping(TYPE)
 
 @dataclass(frozen=True)
 class Ids:
-    """Id 1 is the message; nobody can be asked about others."""
+    """Id 1 is the message; other ids can't be looked up."""
 
     kind: type[SchemaRegistryError] = SchemaRegistryUnavailable
 

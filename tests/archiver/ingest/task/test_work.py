@@ -42,7 +42,7 @@ from tests.support.schemas.proto_text import fields
 
 
 def days(base: int, *counts: int) -> list[bytes]:
-    """Batches of two records, so many of each day; far enough apart that each day is its own window."""
+    """Batches of two records, `counts` of each day, far enough apart that each day is its own window."""
     return [
         batch(base + 2 * number, *[Record(timestamp=day * DAY, value=b"%d" % day)] * 2)
         for number, day in enumerate(day for day, count in enumerate(counts) for _ in range(count))
@@ -286,7 +286,7 @@ def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: 
 
 
 def test_credentials_that_ended_leave_nothing_in_the_spool(tmp_path: Path):
-    """Each try begins elsewhere in a log that goes on: files kept for each would fill the disk."""
+    """Each retry begins elsewhere in a growing log: kept files of each would fill the disk."""
     made = bench(tmp_path, days(0, 3))
     for start in (0, 2):
         task = made.task(start, 6)
@@ -315,7 +315,7 @@ def test_a_marker_of_a_later_leader_counts_for_the_epoch_of_its_range(tmp_path: 
 
 @given(data=st.data())
 def test_a_range_has_the_last_epoch_of_what_it_covers(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject):
-    """Whatever batches are kept, however fetches cut the log, wherever files end."""
+    """For any kept batches, any cuts by fetches, and any ends of files."""
     log, covered, offset, epoch = [], [], 0, 0
     for step in data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=12)):
         epoch += step

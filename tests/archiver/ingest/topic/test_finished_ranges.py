@@ -114,7 +114,7 @@ def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
 
 
 def test_what_others_staged_is_held_against_the_log_before_anything_goes_on_from_it() -> None:
-    """Also where this archiver knew a later epoch, and where a task was planned to begin there."""
+    """Even if this archiver knew a later epoch, and a task was planned to begin there."""
     asked: list[tuple[PartitionOffset, int]] = []
     finished = FinishedRanges(0, lambda place, later: bool(asked.append((place, later))))
     finished.push([in_epoch(0, 10, 7)])
@@ -125,7 +125,7 @@ def test_what_others_staged_is_held_against_the_log_before_anything_goes_on_from
 
 
 def test_a_restart_believes_the_plan_s_epoch_even_if_it_is_lower() -> None:
-    """Others have staged what comes before it, of a log that was cut back since."""
+    """Another archiver staged what comes before it, of a log that was truncated since."""
     finished = FinishedRanges(0, lambda place, later: False)
     finished.push([in_epoch(0, 10, 7), in_epoch(20, 30, 7)])
     assert finished.restart(20, epoch=5) == ()

@@ -83,7 +83,7 @@ def test_few_are_asked_ahead_and_none_after_a_stop(catalogs: CatalogPool) -> Non
 
 @dataclass(eq=False)
 class FakeRun:
-    """A topic of two partitions; `fails` where its place isn't known."""
+    """A topic of two partitions. `fails` if its position is unknown."""
 
     name: str
     fails: Exception | None = None
@@ -97,7 +97,7 @@ class FakeRun:
 
 
 class FakeBrokers:
-    """Knows every topic but those that are `unknown`; refuses all where it is `away`."""
+    """Knows every topic except `unknown` ones; refuses all while it is `away`."""
 
     def __init__(self, *, unknown: str = "", away: bool = False) -> None:
         self._unknown = unknown

@@ -48,7 +48,7 @@ SECOND = PlannedRange(partition=0, start_offset=5, end_offset=10, owns_head=Fals
 
 
 class Fence(StagedRanges):
-    """The registry's fence: it accepts what continues a partition, whoever staged what is before it."""
+    """The registry's fence: it accepts what continues a partition, whichever archiver staged the rest."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ def test_what_waits_is_committed_only_if_it_is_of_the_log_that_others_read(
 
 
 def test_what_waits_of_a_log_that_was_cut_back_since_is_forgotten(world: World) -> None:
-    """Others filled the gap after an unclean election: what waits is of the log before it."""
+    """Another archiver filled the gap after an unclean election: what waits is of the earlier log."""
     world.others_fill_the_gap(epoch=4)
     world.run.finish()
     assert world.fence.ends == {0: 5}

@@ -373,7 +373,7 @@ def test_a_waiting_consumer_is_told_that_its_topics_table_was_made_anew(
 
 
 class TestRetiredBeneath:
-    """Others retire what an assigned partition has not read yet."""
+    """Another archiver retires what an assigned partition has not read yet."""
 
     @pytest.fixture
     def long(self, lake: Lake, archive: Any) -> Lake:

@@ -25,7 +25,7 @@ from tests.support.schemas.protobuf_bytes import varint
 
 
 class Ids:
-    """Ids 1 to 9 and their GUIDs are known: their indexes (0,) and (1, 2) mean the message, others don't."""
+    """Ids 1 to 9 and their GUIDs are known. Their indexes (0,) and (1, 2) mean the message, other indexes don't."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -136,7 +136,7 @@ def test_bytes_that_are_no_guid_are_not_looked_up() -> None:
 
 
 class FileIds(Ids):
-    """A file with the messages A (with A.N, which has A.N.Z), and B; every id is that of the file."""
+    """A file with the messages A (with A.N, which has A.N.Z), and B; every id is the file's."""
 
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str]:
         del schema_id

@@ -17,7 +17,7 @@ from tests.support.timing.eventually import settle
 
 
 class Writer:
-    """Takes a slice of an answer in so many seconds."""
+    """Takes a slice of an answer in this many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

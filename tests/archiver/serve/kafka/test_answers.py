@@ -61,7 +61,7 @@ def test_versions_are_told(wire: Wire, version: int) -> None:
     ids=["5", "5 with what it names", "6", "99", "the newest there can be"],
 )
 def test_a_newer_client_is_told_what_is_known(wire: Wire, version: int, more: bytes) -> None:
-    """Whatever such a request says, it is answered in the form of version 0, and its client asks again."""
+    """Any such request gets an answer in the form of version 0, and its client tries again."""
     frame = bytearray(framed(request(18, 4), 9) + more)
     frame[2:4] = version.to_bytes(2, "big")
     wire.send(bytes(frame))
@@ -168,7 +168,7 @@ def test_settings_of_a_topic(wire: Wire) -> None:
 
 
 def test_the_interval_of_telemetry_fits_into_32_bits_of_microseconds(endpoint: ServedLake) -> None:
-    """librdkafka counts so, and asks for ever where it runs over."""
+    """librdkafka counts so, and requests without end if it overflows."""
     with Wire(endpoint.port) as wire:
         told = wire.ask(request(71, 0, client_instance_id=UUID(int=0)))
     assert timedelta(minutes=1) <= told.push_interval < timedelta(microseconds=2**31)

@@ -231,7 +231,7 @@ def test_a_member_that_begins_meanwhile_gets_its_partitions_once_it_is_open(
 
 
 def test_a_classic_member_that_has_partitions_keeps_them(closed: Closed, served: ServedLake) -> None:
-    """As where a node begins that can't open the topic, and answers for it."""
+    """As when a node starts that can't open the topic, and answers for it."""
     closed.error = None
     opened(served)
     options = {"topic.metadata.refresh.interval.ms": 2000}  # librdkafka forgets after three

@@ -184,7 +184,7 @@ def test_offsets_before_the_first_record(tmp_path: Path) -> None:
 
 
 def test_a_begin_that_is_not_known_puts_nobody_out_of_range(tmp_path: Path) -> None:
-    """Else a client with auto.offset.reset=latest goes on at the end."""
+    """Otherwise a client with auto.offset.reset=latest continues at the end."""
     late = archived(tmp_path / "lake", BATCHES[20], end=110)
 
     def away() -> NoReturn:

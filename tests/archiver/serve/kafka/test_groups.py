@@ -100,7 +100,7 @@ def test_offsets_of_another_topic_of_the_name_do_not_hold(wire: Wire, endpoint: 
 def test_offsets_of_a_topic_that_cannot_be_opened_are_not_taken_for_none(
     wire: Wire, endpoint: ServedLake, version: int
 ) -> None:
-    """Clients that are told of no offset begin anew, or at the end."""
+    """Clients that get no offset begin again, or at the end."""
     endpoint.offsets.commit("g", {("away", 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
     told = fetched(wire, version=version, name="away")
     assert told.error_code == ErrorCode.coordinator_load_in_progress

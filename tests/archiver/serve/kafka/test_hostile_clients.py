@@ -64,9 +64,9 @@ def _memory() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long a client's requests waited: in seconds, and in seconds that the event loop worked meanwhile.
+    """How long a client's requests waited: in seconds, and in seconds of work of the event loop.
 
-    The latter don't depend on what else the machine does.
+    The latter don't depend on the machine's other load.
     """
 
     seconds: list[float]

@@ -33,7 +33,7 @@ def make_slow(endpoint: ServedLake) -> None:
 
 
 def many(message: Any) -> Any:
-    """Ask about all partitions instead of one."""
+    """Name all partitions instead of one."""
     (topic,) = message.topics
     (partition,) = topic.partitions
     name = "partition" if hasattr(partition, "partition") else "partition_index"
@@ -69,7 +69,7 @@ def commit(group_id: str) -> Any:
 
 
 def long_work_begins(endpoint: ServedLake) -> list[str]:
-    """Note who begins long work from now on."""
+    """The payers that begin long work from now on."""
     begun: list[str] = []
     real = endpoint.server.loop_time.long_work.acquire
 

@@ -56,7 +56,7 @@ class Loads:
 
 
 def fetch(wire: Wire, *offsets: tuple[int, int], **changes: Any) -> Any:
-    """The partitions of a fetch; `offsets` are partitions with where each is read from."""
+    """The partitions of a fetch; `offsets` maps partitions to fetch offsets."""
     one = request(1, 12, topic=ORDERS, **_VALUES | changes)
     topic = one.topics[0]
     partitions = tuple(
@@ -97,7 +97,7 @@ def without_20_to_40(table: pa.Table) -> pa.Table:
 
 @contextmanager
 def two_nodes(lake: Lake, **options: Any) -> Iterator[Wire]:
-    """A node that takes clients for those of another one, which it lags behind."""
+    """A node that accepts clients of another one, which it lags behind."""
     with served(lake, **options) as (endpoint, wire):
         endpoint.cluster._has_others = True
         yield wire
@@ -138,7 +138,7 @@ def test_a_client_from_another_node_has_a_table_looked_at_once_for_all_partition
 def test_records_that_were_removed_are_given_no_longer_than_the_interval(
     lake: Lake, tmp_path: Path, is_slow: bool
 ) -> None:
-    """Also if nobody waits at the end, and all is in memory, or on disk."""
+    """Even if no client waits at the end, and all is in memory or on disk."""
     spilled = SpilledChunks(tmp_path, 64 << 20) if is_slow else None
     interval = 1.0
     with served(lake, interval=interval, spilled=spilled) as (endpoint, wire):

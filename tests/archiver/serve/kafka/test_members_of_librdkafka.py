@@ -96,7 +96,7 @@ def test_a_member_whose_offsets_cannot_be_read_at_first_goes_on_at_them(tmp_path
 
 
 def placed(consumer: Consumer, group: str, served: ServedLake) -> None:
-    """Commit offset 4 and have a consumer know who coordinates its group."""
+    """Commit offset 4, and let a consumer find its group's coordinator."""
     topic_id = served.topics.open[0].topic_id
     served.offsets.commit(group, {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=4)})
     (told,) = consumer.committed([TopicPartition(ORDERS, 0)], SECONDS)
@@ -104,7 +104,7 @@ def placed(consumer: Consumer, group: str, served: ServedLake) -> None:
 
 
 def test_who_asks_a_node_that_alone_lost_the_registry_for_offsets_goes_on_to_another(tmp_path: Path) -> None:
-    """It has no session: nothing but this answer can tell it to look for another coordinator."""
+    """It has no session: only this answer can make it look for another coordinator."""
     lake, store, offsets = archived(tmp_path / "lake", ROWS, end=10), NodesInMemory(), OffsetsInMemory()
     lines, beats = (Line(store), Line(store)), Beats(every=0.05, lost_after=0.5)
     options: dict[str, Any] = {"offsets": offsets, "beats": beats}
@@ -133,7 +133,7 @@ def test_who_asks_for_offsets_where_the_group_was_before_goes_on_to_where_it_is(
 
 
 class LateStart:
-    """Where a partition begins, told only once it is `released`."""
+    """The beginning of a partition, answered once it is `released`."""
 
     def __init__(self, served: ServedLake) -> None:
         (topic,) = served.topics.open
@@ -152,7 +152,7 @@ class LateStart:
     strict=True, raises=AssertionError, reason="librdkafka asks again where the log begins, and goes there"
 )
 def test_a_late_answer_about_an_assignment_before_moves_nobody_from_the_committed_offset(tmp_path: Path) -> None:
-    """A member asks where the log begins, as nothing is committed; loses its partition, and gets it again."""
+    """A member without a committed offset requests the log's beginning, loses its partition, and gets it again."""
     lake = archived(tmp_path / "lake", ROWS, end=10)
     place = [TopicPartition(ORDERS, 0)]
     with ServedLake(lake) as served, consuming(served.port) as consumer:

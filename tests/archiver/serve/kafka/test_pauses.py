@@ -18,7 +18,7 @@ SOURCE_SECONDS = 0.02
 
 @dataclass
 class Client:
-    """librdkafka and a program that takes so many records a second. `idle` is how long it had nothing to take."""
+    """librdkafka and a program that takes this many records a second. `idle` is how long it had nothing to take."""
 
     takes: float
     pauses: Pauses | None = field(default_factory=Pauses)

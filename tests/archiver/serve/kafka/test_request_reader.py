@@ -96,7 +96,7 @@ def test_unknown_tags_are_skipped() -> None:
 
 
 def metadata(topics: int) -> bytes:
-    """A request for the metadata of so many topics, each with an empty name."""
+    """A request for the metadata of this many topics, each with an empty name."""
     return struct.pack(">i", topics) + b"\0\0" * topics + b"\0"
 
 

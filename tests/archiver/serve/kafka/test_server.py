@@ -56,7 +56,7 @@ def test_a_port_that_another_server_took_is_named_at_any_time() -> None:
 
 
 class Taker:
-    """A client that takes each slice after so many seconds."""
+    """A client that takes each slice after this many seconds."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

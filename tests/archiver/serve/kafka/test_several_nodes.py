@@ -344,7 +344,7 @@ def test_clients_of_the_wrong_node_are_answered_until_all_agree_and_then_sent_on
 
 
 def test_a_node_that_leaves_takes_clients_until_the_others_know_it(lake: Lake) -> None:
-    """librdkafka's admin client waits for a leader that it was sent to, and where nobody listens, it waits in vain."""
+    """librdkafka's admin client waits for the leader that it was sent to, even if nothing listens there."""
     shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
     late = Beats(every=0.3, lost_after=60.0)
     with ServedLake(lake, beats=late, **shared) as staying, ServedLake(lake, beats=late, **shared) as leaving:

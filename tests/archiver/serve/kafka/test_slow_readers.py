@@ -41,7 +41,7 @@ READERS = 30
 
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks a second time is slow, and what is decoded at a time is small."""
+    """A second request is slow, and little is decoded at a time."""
     monkeypatch.setattr(pace, "SOON_SECONDS", 0.0)
     for module in (served_topic, partition_reader):
         monkeypatch.setattr(module, "CHUNK_BYTES", 3_000)
@@ -77,7 +77,7 @@ def fetch(wire: Wire, offset: int, **changes: Any) -> Any:
 
 
 class Reader:
-    """A client at a place of its own. It remembers the batches that it got."""
+    """A client with its own position. It keeps the received batches."""
 
     def __init__(self, wire: Wire, position: int) -> None:
         self.wire, self.position = wire, position
@@ -85,7 +85,7 @@ class Reader:
         self.has_gap = False
 
     def read(self) -> bool:
-        """Ask once. False at the end."""
+        """Fetch once. False at the end."""
         found = split(fetch(self.wire, self.position).records)
         for batch in found:
             base, last = struct.unpack_from(">q", batch)[0], struct.unpack_from(">i", batch, 23)[0]
@@ -96,7 +96,7 @@ class Reader:
         return bool(found)
 
     def read_all(self) -> None:
-        """Ask up to the end."""
+        """Fetch up to the end."""
         while self.read():
             pass
 

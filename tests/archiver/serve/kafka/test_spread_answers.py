@@ -51,7 +51,7 @@ def answers_in(wire: Wire, *offsets: int) -> float:
 
 
 def told(wire: Wire, name: str, version: str) -> None:
-    """Tell the client's software."""
+    """Send the client's software."""
     wire.ask(request(18, 3, client_software_name=name, client_software_version=version))
 
 

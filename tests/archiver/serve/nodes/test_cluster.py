@@ -42,7 +42,7 @@ def test_nothing_is_taken_over_before_the_other_has_let_go() -> None:
     """A node that lives but hasn't heard of the view yet may still coordinate."""
 
     class Deaf(NodesInMemory):
-        """Shares everything with a store, and tells of no other view while it is deaf."""
+        """Shares everything with a store, and reports no other view while it is deaf."""
 
         def __init__(self, real: NodesInMemory) -> None:
             self.__dict__ = real.__dict__

@@ -117,7 +117,7 @@ steps = st.lists(
 def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_asked_for(
     asked: list[tuple[str, bool]],
 ) -> None:
-    """As the cluster does it: a commit passes its turn on once it waits with others, what forgets does not."""
+    """As in the cluster: a commit passes its turn on once it waits for joint work, forgetting does not."""
 
     async def scene() -> None:
         turns, store, commits = GroupTurns(), Store(), JointCommits()

@@ -38,7 +38,6 @@ def reading(lake: Lake, read_ahead: int) -> Iterator[tuple[ServedLake, Wire]]:
 
 
 def fetch(wire: Wire, offset: int) -> int:
-    """Fetch about a chunk from an offset on; return where to go on."""
     found = wire.ask(
         request(
             1,

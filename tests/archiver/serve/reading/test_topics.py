@@ -21,7 +21,7 @@ HOUR = 3600.0
 
 
 class Tables:
-    """The tables of a lake and some others, and how often they were listed and loaded."""
+    """The tables of a lake and some more; counts lists and loads."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake

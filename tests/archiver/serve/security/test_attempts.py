@@ -20,7 +20,7 @@ async def fail(known: Attempts, address: str, user: str | None = "user") -> None
 
 
 class Waits:
-    """Notes how long failures are to wait; lets them wait until `gate` is set."""
+    """Notes how long failures must wait; makes them wait until `gate` is set."""
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.seconds: list[float] = []

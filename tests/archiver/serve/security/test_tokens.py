@@ -21,7 +21,7 @@ ISSUER_OF_ALL = TokenIssuer()
 
 
 class Provider:
-    """Gives keys, and counts how often it is asked."""
+    """Gives keys, and counts requests."""
 
     def __init__(self, issuer: TokenIssuer) -> None:
         self.issuer = issuer

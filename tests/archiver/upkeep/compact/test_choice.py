@@ -165,7 +165,7 @@ def test_no_file_that_stays_lies_between_those_that_move() -> None:
 
 
 def test_files_that_overlap_over_all_partitions_of_a_table_move_one_partition_after_the_other() -> None:
-    """In a table by columns each file may overlap all others: together they would be too much for a task."""
+    """In a table by columns each file may overlap all other files: together they would be too much for a task."""
     files = [file(low, low + 100, 900, day=day) for low in (0, 50) for day in (1, 2)]
     assert lows(*files, limits=MOVING) == [[0, 0, 50, 50]]
     many = [file(low, low + 60, 900, day=day) for low in (0, 50, 100) for day in (1, 2, 3)]

@@ -244,7 +244,7 @@ def test_any_mix_of_specs_gives_the_same_records_and_digests(archive: Any, case:
 
 
 def spoil(table: CompactedTable, case: dict[str, Any], noise: random.Random) -> None:
-    """What others do: put rows of all partitions into one file, and delete some by positions."""
+    """As another engine does: put rows of all partitions into one file, and delete some by positions."""
     if case["mixed"]:
         table.lake.rewrite()
     positions = {

@@ -104,7 +104,7 @@ def test_a_file_with_other_rows_than_its_manifest_says_is_refused(table: Compact
 
 
 def test_a_file_with_a_page_that_readers_leave_out_is_refused(table: CompactedTable) -> None:
-    """Whatever its column is: what isn't read would be gone from the new file."""
+    """For any column: unread rows would be missing in the new file."""
     table.add(0, 10)
     path = Path(table.add(10, 20).removeprefix("file://"))
     group, whole, before = group_of(table), path.read_bytes(), sorted(path.parent.iterdir())
@@ -152,7 +152,7 @@ def changes(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(case=changes())
 def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> None:
-    """Rows dealt to other files by others, deletes by positions, ranges that miss rows, files cut anywhere."""
+    """Rows dealt to other files, deletes by positions, ranges that miss rows, files cut anywhere."""
     import random
 
     noise = random.Random(case["seed"])

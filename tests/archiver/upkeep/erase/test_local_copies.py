@@ -84,7 +84,7 @@ def test_a_kept_file_with_records_that_were_compacted_away_meanwhile_is_the_only
 def test_a_kept_file_with_records_that_the_log_lost_stays_and_others_of_the_topic_go(
     archive: Any, lake: Lake, tmp_path: Path
 ) -> None:
-    """The gap from 10 to 15 was accepted: the table goes on behind it."""
+    """The gap from 10 to 15 was accepted: the table continues behind it."""
     spool = tmp_path / "spool"
     hers = kept(spool, lake, archive, 0, 10)
     only = kept(spool, Lake(tmp_path / "denied", archive.rows), archive, 10, 20)

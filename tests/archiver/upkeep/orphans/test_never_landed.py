@@ -102,7 +102,7 @@ def test_upload_older_than_the_oldest_snapshot_may_have_been_named(catalog: Memo
 
 
 def test_gap_in_the_middle_counts(catalog: MemoryCatalog) -> None:
-    """Spark may expire a snapshot by its id: an older one that stays says nothing of it."""
+    """Spark may expire a snapshot by its id: an older retained one proves nothing."""
     expire(catalog, 3)
     assert not is_certain(catalog, data(time_of(catalog, 2) + 1))
     assert is_certain(catalog, data(time_of(catalog, 3) + CLOCKS_APART_MS + 1))
@@ -173,7 +173,7 @@ def test_manifests_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
 
 
 def test_manifests_of_the_number_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
-    """Of two attempts for one number, nobody can say any more which one landed."""
+    """Of two attempts for one number, nothing shows any more which one landed."""
     lost = raced(catalog)
     expire(catalog, 6)
     assert not is_certain(catalog, *manifests(lost))

@@ -49,7 +49,7 @@ def listed(tmp_path: Path) -> ListedTable:
 
 
 def attempt(listed: ListedTable, *, parent: int | None, sequence: int = 100, name: UUID | None = None) -> str:
-    """The list of a snapshot that no table has yet, with one manifest of its own."""
+    """The list of a snapshot that no table has yet, with its own manifest."""
     other = ListedTable(listed.folder)
     manifest = other.add([data_file("file:///data/late", [1])])
     path = listed.folder / (f"snap-{manifest.stem}.avro" if name is None else f"snap-1-0-{name}.avro")

@@ -56,7 +56,7 @@ class Lake:
     extensions: frozenset[str] = frozenset({"parquet"})
 
     def put(self, says: SegmentMetadata | None, *, ms: int = OLD_MS, rewritten: bool = False) -> str:
-        """A data file of ours with this footer; without one, it can't be read."""
+        """A data file of the archiver with this footer; without one, it can't be read."""
         ulid = str(ULID.from_timestamp(ms / 1_000))
         place = {} if rewritten else {"partition": 0, "start_offset": 0}
         name = str(DataFileName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **place))

@@ -35,7 +35,7 @@ def footer(start: int, end: int, **of: Any) -> SegmentMetadata:
 
 @dataclass
 class Folder:
-    """A table's data folder; also the format of its files: `days` are those of a file's first and last row."""
+    """A table's data folder, also the format of its files: `days` are those of a file's first and last row."""
 
     path: Path
     memory: MemoryCatalog
@@ -113,7 +113,7 @@ def test_of_files_with_one_start_those_are_taken_that_lead_furthest(folder: Fold
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_of_files_with_the_same_offsets_the_one_with_most_records_is_taken(folder: Folder, is_first: bool) -> None:
-    """The other one is a rewrite of it, which left out what others had deleted."""
+    """The other one is a rewrite of it, which lacks rows that another engine had deleted."""
     ids = {rows: folder.put(replace(footer(10, 20), rows=rows)) for rows in ((10, 8) if is_first else (8, 10))}
     found = folder.look(Ends(reached={0: 10}))
     assert [one.id for one in found.ranges] == [ids[10]]

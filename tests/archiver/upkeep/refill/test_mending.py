@@ -90,7 +90,7 @@ NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True)
 class Mended:
-    """A range of five rows that a table lost some of, and a log that has some of them, or others."""
+    """A range of five rows of which a table lost some, and a log that has some of them, or other rows."""
 
     folder: Path
     digest: str | None
@@ -104,7 +104,7 @@ class Mended:
         part: bool = False,
         until: int = 0,
     ) -> Mending:
-        """`until` is where the log's last batch ends, if that is after the range."""
+        """`until` is the end of the log's last batch, if that is after the range."""
         mender, hole = self.mender(there)
         return mender.from_log(hole, archived(self.folder, log, value=value, until=until), takes_part=part)
 
@@ -218,7 +218,7 @@ def test_rows_without_a_digest_are_told_as_unproven(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("until", [0, 9], ids=["as many rows", "more rows, but of offsets after the range"])
 def test_a_copy_of_only_some_rows_of_a_range_names_no_range(proven: Mended, until: int) -> None:
-    """The others are in a file without a footer. A registry made again would take the copy for the whole range."""
+    """The other rows are in a file without a footer. A rebuilt registry would take the copy for the whole range."""
     mending = proven.mend(there={0, 1, 2}, log={3, 4}, until=until)
     (copy,) = mending.files
     assert (mending.rows, mending.doubt, mending.reason) == (2, "", "")

@@ -26,7 +26,9 @@ HOLE = Hole(range_id="A", partition=0, start_offset=0, end_offset=10, rows=2)
 def look(
     folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, tuple[DataFileInfo, ...]], *account: Interval
 ) -> Found:
-    """A range of ten rows whose present file has eight: the rewrite did not find what others had deleted."""
+    """A range of ten rows whose present file has eight: the rewrite did not find rows that another engine had
+    deleted.
+    """
     memory = MemoryCatalog(folder / "table")
     present = replace(span(0, 0, 10), id="A")
     files = tuple(ExpectedFile(path=each.path, rows=10) for each in present.files)

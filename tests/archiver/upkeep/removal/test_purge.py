@@ -13,7 +13,7 @@ from archiver.upkeep.removal.purge import MOST_APART_SECONDS, confirmed_time
 
 
 def registry(ahead: float) -> Any:
-    """A registry whose Postgres' clock is so many seconds ahead."""
+    """A registry whose Postgres clock is this many seconds ahead."""
     return cast("Any", SimpleNamespace(retention=SimpleNamespace(now=lambda: time.time() + ahead)))
 
 

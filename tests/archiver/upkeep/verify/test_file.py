@@ -60,7 +60,6 @@ def rows(archive: Any) -> pa.RecordBatch:
 
 @pytest.fixture
 def local(archive: Any, rows: pa.RecordBatch, tmp_path: Path) -> Path:
-    """A file of ours."""
     path = tmp_path / "ours.parquet"
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, {}))
     writer.write(rows)
@@ -118,7 +117,7 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
-    """What was asked of the reader."""
+    """The requests to the reader."""
     seen: list[frozenset[int] | None] = []
     read = ParquetSegmentReader.read
 
@@ -157,7 +156,7 @@ def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any
 
 
 def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
-    """Whatever its column is, and whether records need it or not: nobody else took the records out."""
+    """For any column, needed or not: the archiver did not take the records out."""
     whole = local.read_bytes()
     pages = [each for each in page_headers(whole) if each.is_data and not each.column.startswith("headers")]
     found = []
@@ -224,7 +223,7 @@ def judge(archive: Any, local: Path) -> int:
 def test_two_files_of_a_task_are_read_at_a_time_and_told_in_its_order(
     archive: Any, local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Each is opened only once the other is, too. What is wrong with some doesn't stop the others."""
+    """Each is opened only once the other is, too. Faults of some don't stop the rest."""
     paths = [tmp_path / f"{name}.parquet" for name in ("whole", "cut", "gone", "again")]
     data = local.read_bytes()
     for path, content in zip(paths, (data, data[: len(data) // 2], None, data), strict=True):
@@ -248,7 +247,7 @@ def test_two_files_of_a_task_are_read_at_a_time_and_told_in_its_order(
 def test_of_the_only_file_a_batch_is_digested_while_the_next_is_decoded(
     archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The second batch is asked for, and comes only when the first is being counted."""
+    """The second batch is requested, and comes only when the first is being counted."""
     monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", ROWS // 2)
     both = threading.Barrier(2)
     assemble, count = Assembler.records, Tally.add
@@ -319,7 +318,7 @@ def test_a_file_without_checksums_is_decoded_whole(
 
 
 def test_a_file_without_field_ids_beside_ours_is_decoded_whole(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
-    """A column that nobody can name by id has to be read with all others."""
+    """A column without an id has to be read with all the rest."""
     path = tmp_path / "theirs.parquet"
     pq.write_table(pa.Table.from_batches([rows]).append_column("theirs", pa.array(["x"] * ROWS)), path)
     with FORMATS.written.open(ObjectStore.of({}), path.as_uri()) as reader:
@@ -341,7 +340,7 @@ def test_a_column_whose_name_looks_like_a_path_is_looked_at(
 
 
 def test_a_column_with_a_key_of_its_own_is_a_fault_of_the_file(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
-    """It can't be read, whoever needs it. pyarrow must not be asked for it."""
+    """It can't be read, and pyarrow must not open it."""
     path = tmp_path / "theirs.parquet"
     table = pa.Table.from_batches([rows]).append_column("secret", pa.array(["x"] * ROWS))
     keys = encryption.EncryptionConfiguration(

@@ -65,7 +65,7 @@ def test_a_store_without_times_of_change_has_its_files_read_again(tmp_path: Path
 
 
 def test_an_object_that_was_young_when_the_run_began_is_read_again(tmp_path: Path) -> None:
-    """Its store tells whole seconds: another object in the same second would look the same."""
+    """Its store has whole seconds: another object in the same second would look the same."""
     table, now_ms = uuid4(), time.time_ns() // 1_000_000
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
     young, old = now_ms - SETTLED_MS + 2_000, now_ms - SETTLED_MS - 2_000

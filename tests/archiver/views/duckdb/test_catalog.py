@@ -19,7 +19,7 @@ STORE = {
 
 
 class Told:
-    """Keeps what a connection would be told; nothing is attached, and the extension is loaded."""
+    """Keeps the statements for a connection; nothing is attached, and the extension is loaded."""
 
     def __init__(self, *, loaded: bool = True, installed: bool = True) -> None:
         self.statements: list[str] = []

@@ -20,7 +20,7 @@ from tests.support.kafka.consumer_group import OK, ORDERS, REBALANCE, TIMES, Cou
 
 @dataclass(slots=True)
 class Client:
-    """A client as it should be. What it was told takes it a step to carry out, and then it says what it holds."""
+    """A correct client. It takes one step to do what an answer demands, and then reports what it has."""
 
     course: Course
     name: str
@@ -38,9 +38,9 @@ class Client:
             self.held, self.told = self.told, None
 
     def beat(self, *, loses: str = "") -> None:
-        """Send a heartbeat; the request or its answer may be lost, and then the next one says everything.
+        """Send a heartbeat; the request or its answer may be lost, and then the next one has everything.
 
-        Where the answer comes too late, the same request is sent once more, as librdkafka does.
+        If the answer is late, the same request is sent once more, as librdkafka does.
         """
         epoch, values = self.again or (self.epoch, self._said())
         self.again = (epoch, values) if loses == "time" else None
@@ -153,7 +153,7 @@ class Crowd:
             each.beat()
 
     def settle(self) -> None:
-        """Let all go on until the sessions of those that died are over, and what they held is given to others."""
+        """Continue until the sessions of dead members are over and their partitions have new owners."""
         for turn in range(90):
             for client in self.clients.values():
                 client.beat()
@@ -227,7 +227,7 @@ def beats_until_shared(course: Course, clients: list[Client]) -> int:
 
 
 def bury(course: Course, client: Client, clients: list[Client]) -> None:
-    """Let one die, and the others go on until its session is over."""
+    """Let one die, and continue with the rest until its session is over."""
     clients.remove(client)
     for _ in range(int(TIMES.session / TIMES.interval) + 1):
         assert client.name in course.group.members
