@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from archiving.cost import Cost, measured
 from asking.engines import ENGINES, Ask, Rows, engine
-from asking.questions import QUESTIONS, Question, Sought
+from asking.questions import QUESTIONS, PlaneQuestion, Sought
 from rich.console import Console
 from rich.table import Table
 from tables.flights import key_of
@@ -65,7 +65,7 @@ def lines(costs: dict[str, list[Cost]]) -> list[str]:
 
 
 def compared(
-    ask: Ask, question: Question, tables: dict[str, str], turns: int, known: dict[str, Rows]
+    ask: Ask, question: PlaneQuestion, tables: dict[str, str], turns: int, known: dict[str, Rows]
 ) -> dict[str, list[Cost]]:
     """Query both tables in turns; the first turn warms up. Raises RuntimeError if answers differ."""
     costs: dict[str, list[Cost]] = {layout: [] for layout in tables}
@@ -81,7 +81,7 @@ def compared(
     return costs
 
 
-def asking(ask: Ask, question: Question, table: str, time: str, rows: Rows) -> Callable[[], int]:
+def asking(ask: Ask, question: PlaneQuestion, table: str, time: str, rows: Rows) -> Callable[[], int]:
     def turn() -> int:
         rows.extend(ask(table, question, time))
         return len(rows)

@@ -40,7 +40,7 @@ PAUSE_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class Side:
+class StartedCheckout:
     name: str
     checkout: Path
     config: Path
@@ -65,7 +65,7 @@ class Side:
         return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def measured(stack: Stack, sides: Sequence[Side], rounds: int, *, short: bool) -> None:
+def measured(stack: Stack, sides: Sequence[StartedCheckout], rounds: int, *, short: bool) -> None:
     """Run the sides in turns. If `short`, only with commands that start no Java."""
     for each in sides:
         stack.produce(each.topic, *({"value": b"%d" % number} for number in range(RECORDS)))
@@ -104,7 +104,7 @@ def main() -> None:
         sides = []
         for name, checkout in checkouts.items():
             topic = stack.topic()
-            sides.append(Side(name, checkout, stack.config({topic: {}}), topic))
+            sides.append(StartedCheckout(name, checkout, stack.config({topic: {}}), topic))
         measured(stack, sides, options.rounds, short=options.short)
     table = Table("command", "side", "seconds", "CPU seconds")
     for name in sides[0].took:

@@ -83,7 +83,7 @@ def produce(stack: Stack, names: Sequence[str]) -> None:
 
 
 @dataclass(slots=True)
-class Side:
+class TimedCheckout:
     name: str
     player: Player
     took: dict[tuple[int, str], list[dict[str, Any]]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Side:
         print(f"{count:,} topics, {run}, {self.name}: {cost['records']:,} records, {seconds}", flush=True)
 
 
-def measure(stack: Stack, count: int, sides: Sequence[Side], rounds: int) -> None:
+def measure(stack: Stack, count: int, sides: Sequence[TimedCheckout], rounds: int) -> None:
     topics = [make_topics(stack, count) for _ in sides]
     configs = [stack.config({name: {} for name in names}) for names in topics]
     dsns = [load_config(path).registry.dsn for path in configs]
@@ -113,7 +113,7 @@ def measure(stack: Stack, count: int, sides: Sequence[Side], rounds: int) -> Non
                 raise RuntimeError(f"{side.name} archived other records than there are")
 
 
-def show(sides: Sequence[Side]) -> None:
+def show(sides: Sequence[TimedCheckout]) -> None:
     table = Table(title="Medians; least to most")
     for heading in ("topics", "run", "side", "ms a topic", "CPU ms a topic", "of it", "conns", "MiB"):
         table.add_column(heading, justify="left" if heading in {"run", "side", "of it"} else "right")
@@ -159,7 +159,7 @@ def main() -> None:
         checkouts = {"here": HERE} | ({"beside": arguments.beside.resolve()} if arguments.beside else {})
         sides = []
         for name, checkout in checkouts.items():
-            sides.append(Side(name, Player(command, checkout=checkout)))
+            sides.append(TimedCheckout(name, Player(command, checkout=checkout)))
             closing.callback(sides[-1].player.close)
         for count in arguments.counts:
             measure(stack, count, sides, arguments.rounds)

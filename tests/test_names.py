@@ -1,4 +1,4 @@
-"""A class name occurs once, and a function takes at most seven parameters. Options of commands are exempt."""
+"""Outside the tests, a class name occurs once. Functions take at most seven parameters, but for options of commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-ROOTS: Final = ("archiver", "catalog", "schema_mapping")
+ROOTS: Final = ("archiver", "catalog", "schema_mapping", "bench")
 MOST_PARAMETERS: Final = 7
 
 

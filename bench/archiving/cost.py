@@ -29,7 +29,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ProcessCost:
     kind: str
     parent: Key | None
     own: float
@@ -44,16 +44,16 @@ def measured(turn: Callable[[], int]) -> Cost:
     return Cost(cpu_seconds=sum(split.values()), wall_seconds=wall, records=records, split=split)
 
 
-def family() -> dict[Key, Seen]:
+def family() -> dict[Key, ProcessCost]:
     this = psutil.Process()
     alive = {each.pid: each for each in (this, *this.children(recursive=True))}
-    found: dict[Key, Seen] = {}
+    found: dict[Key, ProcessCost] = {}
     for each in alive.values():
         try:
             times, name, parent = each.cpu_times(), each.name(), alive.get(each.ppid())
         except psutil.NoSuchProcess:
             continue
-        found[_key(each)] = Seen(
+        found[_key(each)] = ProcessCost(
             kind=DRIVER if each == this else _kind(name),
             parent=None if parent is None or each == this else _key(parent),
             own=times.user + times.system,
@@ -62,7 +62,7 @@ def family() -> dict[Key, Seen]:
     return found
 
 
-def spent(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[str, float]:
+def spent(before: Mapping[Key, ProcessCost], after: Mapping[Key, ProcessCost]) -> dict[str, float]:
     """Return the CPU seconds between two measurements, by kind.
 
     An ended process's time is counted with its next living ancestor, unless no process waited for it.
@@ -82,7 +82,7 @@ def spent(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[str, fl
     return dict(seconds)
 
 
-def _heir(key: Key, before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Key | None:
+def _heir(key: Key, before: Mapping[Key, ProcessCost], after: Mapping[Key, ProcessCost]) -> Key | None:
     parent = before[key].parent
     while parent is not None and parent not in after:
         parent = before[parent].parent if parent in before else None

@@ -9,14 +9,14 @@ from typing import Any
 
 from tables.flights import field
 
-from asking.questions import PLANE, SINCE, UNTIL, Question, Sought
+from asking.questions import PLANE, SINCE, UNTIL, PlaneQuestion, Sought
 from tests.support.archive.engine_readers import PolarsReader
 from tests.support.archive.three_engines import duckdb_on
 from tests.support.pruning.askers import literal
 from tests.support.servers.stack import Stack
 
 Rows = list[tuple[Any, ...]]
-Ask = Callable[[str, Question, str], Rows]
+Ask = Callable[[str, PlaneQuestion, str], Rows]
 """Asked of a table; the last is the column that it is partitioned by."""
 ENGINES = ("spark", "trino", "duckdb", "polars")
 
@@ -58,7 +58,7 @@ def _in_duckdb(stack: Stack, statement: str) -> Rows:
         return list(connection.sql(statement).fetchall())
 
 
-def _sql(question: Question, table: str, time: str, sought: Sought, dialect: str) -> str:
+def _sql(question: PlaneQuestion, table: str, time: str, sought: Sought, dialect: str) -> str:
     values = {
         "since": SINCE,
         "until": UNTIL,

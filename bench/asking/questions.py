@@ -22,7 +22,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PlaneQuestion:
     """A query. In its SQL `{time}` is the column that the table is partitioned by; Polars gets it as an argument."""
 
     title: str
@@ -54,28 +54,28 @@ def _of_a_plane(scan: pl.LazyFrame, _: pl.Expr, __: Sought) -> pl.LazyFrame:
 
 
 QUESTIONS = (
-    Question(
+    PlaneQuestion(
         title="mean delay by carrier, all",
         sql="SELECT val.carrier, avg(val.arrival.delay_minutes) FROM {table} GROUP BY val.carrier",
         polars=_of_all,
     ),
-    Question(
+    PlaneQuestion(
         title="mean delay by origin, a week",
         sql="SELECT val.origin, avg(val.departure.delay_minutes) FROM {table} "
         "WHERE {time} BETWEEN {since} AND {until} GROUP BY val.origin",
         polars=_of_a_week,
     ),
-    Question(
+    PlaneQuestion(
         title="one offset",
         sql="SELECT val.number, val.dest FROM {table} WHERE kafka.partition = {partition} AND kafka.offset = {offset}",
         polars=_at_an_offset,
     ),
-    Question(
+    PlaneQuestion(
         title="one key",
         sql="SELECT val.number, val.dest FROM {table} WHERE key.__raw__ = {key}",
         polars=_of_a_key,
     ),
-    Question(
+    PlaneQuestion(
         title="flights of one plane",
         sql="SELECT count(*), max(val.air_minutes) FROM {table} WHERE val.tail_number = {plane}",
         polars=_of_a_plane,

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from values.peers import Bench, Side
+from values.peers import Bench, Contender
 from values.shapes import main_shapes, single_loops
 
 BEST_PEER = "ptars"
@@ -29,7 +29,7 @@ PEERS = ("ptars", "protarrow", "pybufarrow", "protobuf", "pyarrow")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     shape: str
-    side: Side
+    side: Contender
     records: int
     size: int
     seconds: tuple[float, ...]
@@ -58,7 +58,7 @@ class Result:
         }
 
 
-def play(bench: Bench, sides: Sequence[Side], rounds: int) -> list[Result]:
+def play(bench: Bench, sides: Sequence[Contender], rounds: int) -> list[Result]:
     seconds: dict[str, list[float]] = {side.name: [] for side in sides}
     for _ in range(rounds):
         for side in sides:
@@ -87,7 +87,7 @@ def _time(run: Callable[[], object]) -> float:
     return took
 
 
-def contest(title: str, sides: Callable[[Bench], Sequence[Side]]) -> None:
+def contest(title: str, sides: Callable[[Bench], Sequence[Contender]]) -> None:
     options = _options(title)
     shapes = [shape for shape in (*main_shapes(), *single_loops()) if options.shape in shape.name]
     results: list[list[Result]] = []

@@ -18,13 +18,13 @@ from google.protobuf.message_factory import GetMessageClass
 
 from schema_mapping import compile_mapping
 from values.proto_text import with_imports
-from values.shapes import Shape
+from values.shapes import MessageShape
 
 Run = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Contender:
     """A side on one shape: a run, or the reason why it can't do it. `note`: what its result lacks."""
 
     name: str
@@ -34,7 +34,7 @@ class Side:
 
 
 class Bench:
-    def __init__(self, shape: Shape, size: int) -> None:
+    def __init__(self, shape: MessageShape, size: int) -> None:
         self.shape = shape
         self.values = list(shape.values(size))
         self.size = sum(map(len, self.values))
@@ -45,23 +45,23 @@ class Bench:
         assert self.rows.field("__raw__").null_count == len(self.values), "columns hold every byte"
         assert self.mapping.encode(self.rows).equals(self.column)
 
-    def decoders(self) -> tuple[Side, ...]:
+    def decoders(self) -> tuple[Contender, ...]:
         return (
-            Side(name="ours", run=partial(self.mapping.decode, self.column)),
+            Contender(name="ours", run=partial(self.mapping.decode, self.column)),
             _try("ptars", self._ptars_decode),
             _try("protarrow", self._protarrow_decode),
             _try("pybufarrow", self._pybufarrow_decode),
-            Side(name="upb", run=self._upb_decode),
+            Contender(name="upb", run=self._upb_decode),
         )
 
-    def encoders(self) -> tuple[Side, ...]:
+    def encoders(self) -> tuple[Contender, ...]:
         messages = [self.kind.FromString(value) for value in self.values]
         return (
-            Side(name="ours", run=partial(self.mapping.encode, self.rows)),
+            Contender(name="ours", run=partial(self.mapping.encode, self.rows)),
             _try("ptars", self._ptars_encode, self._ptars_loss),
             _try("protarrow", self._protarrow_encode),
-            Side(name="pybufarrow", reason="only decodes"),
-            Side(name="upb", run=lambda: [message.SerializeToString() for message in messages]),
+            Contender(name="pybufarrow", reason="only decodes"),
+            Contender(name="upb", run=lambda: [message.SerializeToString() for message in messages]),
         )
 
     def _ptars(self) -> Any:
@@ -111,7 +111,7 @@ def _transcode(transcoder: pybufarrow.Transcoder, values: list[bytes]) -> pa.Rec
     return transcoder.flush()
 
 
-def _try(name: str, prepare: Callable[[], Run], loss: Callable[[Run], str] | None = None) -> Side:
+def _try(name: str, prepare: Callable[[], Run], loss: Callable[[Run], str] | None = None) -> Contender:
     """Make the side, and run it once. A peer may fail in any way, even by a panic in Rust."""
     try:
         run = prepare()
@@ -119,5 +119,5 @@ def _try(name: str, prepare: Callable[[], Run], loss: Callable[[Run], str] | Non
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001
-        return Side(name=name, reason=f"{type(error).__name__}: {str(error)[:80]}")
-    return Side(name=name, run=run, note="" if loss is None else loss(run))
+        return Contender(name=name, reason=f"{type(error).__name__}: {str(error)[:80]}")
+    return Contender(name=name, run=run, note="" if loss is None else loss(run))

@@ -20,7 +20,7 @@ SEED = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class MessageShape:
     name: str
     descriptor: Descriptor
     make: Callable[[random.Random, int], Mapping[str, Any]]
@@ -36,20 +36,20 @@ class Shape:
             yield value
 
 
-def main_shapes() -> tuple[Shape, ...]:
+def main_shapes() -> tuple[MessageShape, ...]:
     spans = messages("opentelemetry-proto-1.45.2")["opentelemetry.proto.trace.v1.TracesData"]
     feed = messages("gtfs-realtime-bindings-3.0.0")["transit_realtime.FeedMessage"]
     return (
-        Shape(name="OpenTelemetry spans", descriptor=spans, make=traces.traces_data),
-        Shape(name="GTFS-realtime feed", descriptor=feed, make=transit.feed_message),
-        Shape(name="nested order", descriptor=orders.order_type(), make=orders.order),
-        Shape(name="120 flat fields", descriptor=flat.wide_type(), make=flat.wide),
-        Shape(name="two fields", descriptor=flat.tiny_type(), make=flat.tiny),
+        MessageShape(name="OpenTelemetry spans", descriptor=spans, make=traces.traces_data),
+        MessageShape(name="GTFS-realtime feed", descriptor=feed, make=transit.feed_message),
+        MessageShape(name="nested order", descriptor=orders.order_type(), make=orders.order),
+        MessageShape(name="120 flat fields", descriptor=flat.wide_type(), make=flat.wide),
+        MessageShape(name="two fields", descriptor=flat.tiny_type(), make=flat.tiny),
     )
 
 
-def single_loops() -> tuple[Shape, ...]:
+def single_loops() -> tuple[MessageShape, ...]:
     return (
-        Shape(name="long texts", descriptor=flat.texts_type(), make=flat.texts),
-        Shape(name="packed runs", descriptor=flat.runs_type(), make=flat.runs),
+        MessageShape(name="long texts", descriptor=flat.texts_type(), make=flat.texts),
+        MessageShape(name="packed runs", descriptor=flat.runs_type(), make=flat.runs),
     )
