@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.text import Text
@@ -65,7 +65,7 @@ def infer(
             inferred = _of_topic(config, topic, "key" if of_key else "value", base, records)
         if output is not None:
             _write(output, inferred.text)
-        values = {
+        values: dict[str, Any] = {
             "topic": topic,
             "part": "key" if of_key else "value",
             "schema": inferred.text,

@@ -89,7 +89,9 @@ def _why_not(arrays: Sequence[pa.BinaryArray], refused: str) -> str:
 
 def _document(schema: dict[str, object], title: str, base: DeclaredSchema | None) -> str:
     name = title if base is None else base.messages[0]
-    head: dict[str, object] = {"$schema": DIALECT} | ({} if name == UNTITLED else {"title": name})
+    head: dict[str, object] = {"$schema": DIALECT}
+    if name != UNTITLED:
+        head["title"] = name
     return json.dumps(head | schema, indent=2, ensure_ascii=False) + "\n"
 
 
