@@ -72,9 +72,9 @@ class SampledType:
     @classmethod
     def of(cls, kind: JsonType, doc: str | None = None) -> SampledType:
         """Begin with a schema's type."""
-        found = cls(doc=doc)
-        found._declare(kind)
-        return found
+        sampled = cls(doc=doc)
+        sampled._declare(kind)
+        return sampled
 
     def _declare(self, kind: JsonType) -> None:
         match kind:
@@ -135,7 +135,7 @@ class SampledType:
             member.add(value, depth + 1)
 
     def ordered_names(self) -> list[str]:
-        """Return members in the order that values have: new ones after those before them, if nothing is declared."""
+        """Return the members in the order that values have them. Declared members keep theirs."""
         if "object" in self.declared:
             return list(self.members)
         ordered: list[str] = []

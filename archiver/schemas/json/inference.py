@@ -12,10 +12,10 @@ import pyarrow as pa
 from archiver.errors import ConfigError
 from archiver.schemas.format_settings import MOST_RAW, InferredSchema
 from schema_mapping import LedgerState, assign, names
-from schema_mapping.errors import DescriptorError
+from schema_mapping.errors import DescriptorError, RowsTooLargeError
 from schema_mapping.json.sampled_type import SampledType, parsed
 from schema_mapping.json.schema import UNTITLED, JsonSchema, types_of
-from schema_mapping.value_format import DeclaredSchema
+from schema_mapping.value_format import DeclaredSchema, ValueMapping
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _RESTORED: Final = "columns can't restore the bytes"
@@ -31,8 +31,8 @@ def infer_json_schema(
     become JSON text. Raises ConfigError if no value is JSON, or none has a type.
     """
     arrays = [array.drop_null() for array in samples]
-    found, valid, refused = _sampled(arrays, base)
-    schema = found.schema()
+    root, valid, refused = _sampled(arrays, base)
+    schema = root.schema()
     if not valid or schema is None:
         raise ConfigError(
             "no schema can be inferred: " + (_why_not(arrays, refused) if not valid else "all values are null or empty")
@@ -41,13 +41,13 @@ def infer_json_schema(
     total = sum(map(len, arrays))
     opened: list[str] = []
     while sum(counts.values()) > MOST_RAW * total:
-        inexact = [(-place.inexact, path, place) for path, place in found.places() if place.inexact]
+        inexact = [(-sampled.inexact, path, sampled) for path, sampled in root.places() if sampled.inexact]
         if not inexact:
             break
-        _, path, place = min(inexact, key=lambda item: item[:2])
-        opened.append(_opened(path, place))
-        place.is_open = True
-        schema = found.schema()
+        _, path, sampled = min(inexact, key=lambda item: item[:2])
+        opened.append(_opened(path, sampled))
+        sampled.is_open = True
+        schema = root.schema()
         assert schema is not None
         counts = _kept_raw(arrays, _document(schema, title, base))
     return InferredSchema(
@@ -55,13 +55,13 @@ def infer_json_schema(
         values=total,
         raw=sum(counts.values()),
         reasons=tuple(f"{count:,} {code}" for code, count in counts.most_common()),
-        remarks=(*opened, *_remarks(found)),
+        remarks=(*opened, *_remarks(root)),
     )
 
 
 def _sampled(arrays: Sequence[pa.BinaryArray], base: DeclaredSchema | None) -> tuple[SampledType, int, str]:
     assert isinstance(base, JsonSchema | None)
-    found = SampledType() if base is None else SampledType.of(types_of(base.types))
+    root = SampledType() if base is None else SampledType.of(types_of(base.types))
     valid, refused = 0, ""
     for array in arrays:
         for value in array.to_pylist():
@@ -71,8 +71,8 @@ def _sampled(arrays: Sequence[pa.BinaryArray], base: DeclaredSchema | None) -> t
                 refused = refused or str(error)
                 continue
             valid += 1
-            found.add(content)
-    return found, valid, refused
+            root.add(content)
+    return root, valid, refused
 
 
 def _why_not(arrays: Sequence[pa.BinaryArray], refused: str) -> str:
@@ -103,36 +103,44 @@ def _kept_raw(arrays: Sequence[pa.BinaryArray], text: str) -> Counter[str]:
         raise ConfigError(f"no schema can be inferred: {error.message}", **error.context) from error
     counts = Counter[str]()
     for array in arrays:
-        rows = mapping.decode(array)
-        raw, errors = rows.field(names.RAW), rows.field(names.ERR)
-        if raw.null_count < len(raw):
-            counts.update(
-                _RESTORED if error is None else error.partition("@")[0]
-                for error, is_raw in zip(errors.to_pylist(), raw.is_valid().to_pylist(), strict=True)
-                if is_raw
-            )
+        for raw, error in _raw_values(mapping, array):
+            if raw:
+                counts[_RESTORED if error is None else error.partition("@")[0]] += 1
     return counts
 
 
-def _opened(path: str, place: SampledType) -> str:
+def _raw_values(mapping: ValueMapping, values: pa.BinaryArray) -> Iterator[tuple[bool, str | None]]:
+    """Yield whether each value would stay raw, and its error."""
+    try:
+        rows = mapping.decode(values)
+    except RowsTooLargeError:
+        half = len(values) // 2
+        yield from _raw_values(mapping, values.slice(0, half))
+        yield from _raw_values(mapping, values.slice(half))
+        return
+    raw, errors = rows.field(names.RAW), rows.field(names.ERR)
+    yield from zip(raw.is_valid().to_pylist(), errors.to_pylist(), strict=True)
+
+
+def _opened(path: str, sampled: SampledType) -> str:
     return (
-        f"{path or 'the value'}: JSON text, because a column of numbers wouldn't give back {place.inexact:,} of"
-        f" {place.counts['integer'] + place.counts['number']:,} numbers, such as {place.example or 'large ones'}"
+        f"{path or 'the value'}: JSON text, because a column of numbers wouldn't give back {sampled.inexact:,} of"
+        f" {sampled.counts['integer'] + sampled.counts['number']:,} numbers, such as {sampled.example or 'large ones'}"
     )
 
 
-def _remarks(found: SampledType) -> Iterator[str]:
+def _remarks(root: SampledType) -> Iterator[str]:
     untyped: list[str] = []
-    for path, place in found.places():
-        kinds = place.kinds
-        if place.is_open:
+    for path, sampled in root.places():
+        kinds = sampled.kinds
+        if sampled.is_open:
             continue
-        if place.schema() is None:
+        if sampled.schema() is None:
             if not any(path.startswith((f"{above}.", f"{above}[")) for above in untyped):
                 untyped.append(path)
-        elif place.schema() == {} or len(kinds) > 1:
-            seen = ", ".join(f"{place.counts[kind]:,} {kind}" for kind in kinds)
-            column = "JSON text" if "type" not in (place.schema() or {}) else "a column for each type"
+        elif sampled.schema() == {} or len(kinds) > 1:
+            seen = ", ".join(f"{sampled.counts[kind]:,} {kind}" for kind in kinds)
+            column = "JSON text" if "type" not in (sampled.schema() or {}) else "a column for each type"
             yield f"{path or 'the value'}: {column} ({seen})"
     for path in untyped[:_FEW]:
         yield f"{path}: no column yet, because it was always null or empty; its values are in `__unrecognized__`"

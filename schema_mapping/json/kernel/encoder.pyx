@@ -14,7 +14,7 @@ from schema_mapping.json.kernel.reading cimport (
     ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_QUOTES, ESCAPE_SLASH, ESCAPE_UPPER,
     SPACE_BEFORE, SPACE_COLON, SPACE_COMMA, SPACE_EMPTY, SPACE_FLAT, SPACE_INLINE, SPACE_NEWLINE, SPACE_TAB,
 )
-from schema_mapping.json.kernel.spans cimport copy_span, special_marks
+from schema_mapping.json.kernel.spans cimport copy_span, member_end, special_marks
 from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CHOICE, OP_CUT, OP_DOUBLE, OP_INT, OP_LONG, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT, Node,
     Tables, presence,
@@ -230,24 +230,6 @@ cdef bint write_name(Writing* w, uint64_t slot) noexcept nogil:
 
 cdef bint write_null(Writing* w) noexcept nogil:
     return write_span(w, b"null", 4)
-
-
-cdef const uint8_t* member_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # The end of the first of the members that begin at p: the comma after it, or the end.
-    cdef int depth = 0
-    while p < end:
-        if p[0] == 0x22:
-            p += 1
-            while p < end and p[0] != 0x22:
-                p += 2 if p[0] == 0x5C else 1
-        elif p[0] == 0x7B or p[0] == 0x5B:
-            depth += 1
-        elif p[0] == 0x7D or p[0] == 0x5D:
-            depth -= 1
-        elif p[0] == 0x2C and depth == 0:
-            return p
-        p += 1
-    return end
 
 
 cdef bint write_unknown(Writing* w, Unknown* unknown, int32_t count, bint is_first) noexcept nogil:

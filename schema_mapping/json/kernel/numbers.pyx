@@ -82,9 +82,8 @@ cdef const uint8_t* read_few_digits(const uint8_t* p, const uint8_t* end, Number
     cdef const uint8_t* start = p
     cdef const uint8_t* last
     cdef uint64_t digits = 0
-    cdef int64_t before, count, zeros
-    cdef int64_t after = 0
-    cdef int64_t leading = 0
+    cdef int64_t before, count
+    cdef int64_t after = 0, leading = 0, zeros = 0
     while p < end and 48 <= p[0] <= 57:
         digits = 10 * digits + (p[0] - 48)
         p += 1
@@ -112,13 +111,11 @@ cdef const uint8_t* read_few_digits(const uint8_t* p, const uint8_t* end, Number
     number.power = -after
     if digits == 0:
         number.count = 1
-        number.scale = 0
         return p
     if start[0] == 48:
         leading = 1
         while start[1 + leading] == 48:
             leading += 1
-    zeros = 0
     while last[0] == 48 or last[0] == b".":
         zeros += last[0] == 48
         last -= 1

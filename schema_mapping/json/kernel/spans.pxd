@@ -43,3 +43,21 @@ cdef inline void copy_span(uint8_t* out, const uint8_t* p, int64_t size) noexcep
         while size:
             size -= 1
             out[size] = p[size]
+
+
+cdef inline const uint8_t* member_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
+    # The end of the first of the members that begin at p: the comma after it, or the end.
+    cdef int depth = 0
+    while p < end:
+        if p[0] == 0x22:
+            p += 1
+            while p < end and p[0] != 0x22:
+                p += 2 if p[0] == 0x5C else 1
+        elif p[0] == 0x7B or p[0] == 0x5B:
+            depth += 1
+        elif p[0] == 0x7D or p[0] == 0x5D:
+            depth -= 1
+        elif p[0] == 0x2C and depth == 0:
+            return p
+        p += 1
+    return end

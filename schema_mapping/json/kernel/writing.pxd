@@ -38,7 +38,7 @@ cdef struct Writing:
     int32_t indent
     int style
     bint is_compact         # no space but a line feed at the end
-    bint is_usual           # no ASCII characters are escaped but those that must be
+    bint is_usual           # only the necessary ASCII characters are escaped
     int depth
     int problem
     int column              # that has the problem

@@ -116,7 +116,7 @@ cdef class Decoder:
     cdef uint64_t start_bits    # the first word of a row when a value starts
     cdef int64_t chunk_rows
     cdef int64_t chunk_words    # words of the chunk's rows so far
-    cdef int64_t item_words     # words of all list items and the like so far
+    cdef int64_t item_words     # words of list items in all values
     cdef int64_t spill_before   # size of the spill before the current value
     cdef bint too_large
     cdef public bint refuse_all     # refuses every value as too large

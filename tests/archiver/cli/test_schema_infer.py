@@ -23,7 +23,7 @@ def lines(tmp_path: Path) -> Path:
     return file
 
 
-def test_schema_goes_to_standard_output_and_remarks_to_standard_error(lines: Path) -> None:
+def test_schema_goes_to_standard_output(lines: Path) -> None:
     done = infer("--from", lines)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["title"] == "clicks"
