@@ -103,9 +103,9 @@ def _kept_raw(arrays: Sequence[pa.BinaryArray], text: str) -> Counter[str]:
         raise ConfigError(f"no schema can be inferred: {error.message}", **error.context) from error
     counts = Counter[str]()
     for array in arrays:
-        for raw, error in _raw_values(mapping, array):
+        for raw, code in _raw_values(mapping, array):
             if raw:
-                counts[_RESTORED if error is None else error.partition("@")[0]] += 1
+                counts[_RESTORED if code is None else code.partition("@")[0]] += 1
     return counts
 
 
