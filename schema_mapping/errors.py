@@ -6,7 +6,7 @@ ContextError
     ├── MappingOptionsError  the limits given are outside what a mapping allows
     ├── EvolutionError       the ledger can't take a schema change
     └── KernelError          rows or values given to the kernel don't fit the mapping
-        └── RowsTooLargeError    the values together need more than 2 GiB of one column: split them
+        └── RowsTooLargeError    the values together need more than 2 GiB of one column, or 1 GiB of rows: split them
 """
 
 from __future__ import annotations
@@ -71,4 +71,4 @@ class KernelError(SchemaMappingError):
 
 
 class RowsTooLargeError(KernelError):
-    """The values together exceed 2 GiB of one column: split them."""
+    """The values together exceed 2 GiB of one column, or 1 GiB of rows: split them."""

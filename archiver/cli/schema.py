@@ -14,6 +14,7 @@ from rich.text import Text
 
 from archiver.cli.error_output import FAILED, reported
 from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose
+from archiver.cli.schema_infer import infer
 from archiver.errors import ConfigError, ConsentMissing
 from archiver.terminal.answer import print_answer
 from archiver.terminal.error_text import error_text
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from schema_mapping.outline import Outline
 
 schema_app = typer.Typer(help="The mapping of a topic's messages to columns, and its history.", no_args_is_help=True)
+
+schema_app.command()(infer)
 
 Topic = Annotated[str, typer.Argument(help="The Kafka topic.")]
 ApproveYes = Annotated[bool, typer.Option("--yes", help="Approve without a question. Required without a terminal.")]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
+
+import pyarrow as pa
 
 from archiver.config.formats import FormatSection
 from archiver.config.model import TopicSection
@@ -18,6 +20,9 @@ from schema_mapping.value_format import DeclaredSchema
 
 Part: TypeAlias = Literal["key", "value"]
 HEADERS: Final[Mapping[Part, bytes]] = {"key": KEY_HEADER, "value": VALUE_HEADER}
+
+MOST_RAW: Final = 0.01
+"""The share of sampled values that an inferred schema may leave raw, if another one leaves fewer."""
 
 SectionT_contra = TypeVar("SectionT_contra", bound=FormatSection, contravariant=True)
 
@@ -49,6 +54,26 @@ class ProposedFile:
     today: DeclaredSchema | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferredSchema:
+    """A schema's text, how many of the sampled `values` it leaves raw, and why."""
+
+    text: str
+    values: int
+    raw: int
+    reasons: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class SchemaInference(Protocol):
+    """A function that proposes a schema by samples. With `base`, the proposal extends it."""
+
+    def __call__(
+        self, samples: Iterable[pa.BinaryArray], *, title: str, base: DeclaredSchema | None = None
+    ) -> InferredSchema:
+        """Raise ConfigError if that isn't possible."""
+
+
 class FormatSettings(Protocol[SectionT_contra]):
     """A format; methods get its `settings`."""
 
@@ -65,6 +90,10 @@ class FormatSettings(Protocol[SectionT_contra]):
     @property
     def registered_section(self) -> str | None:
         """A section, as TOML, for schemas in the schema registry. None if they can't be there."""
+
+    @property
+    def inference(self) -> SchemaInference | None:
+        """None if values can't be typed without their schema."""
 
     def source_schema(self, settings: SectionT_contra, place: SchemaPlace) -> DeclaredSchema | None:
         """Return the configured schema. None if the format has none.

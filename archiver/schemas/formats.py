@@ -9,7 +9,7 @@ from typing import Any, Final
 from archiver.config.formats import FormatSection
 from archiver.errors import ConfigError
 from archiver.schemas.avro.settings import AVRO_SETTINGS
-from archiver.schemas.format_settings import FormatSettings, ProposedFile, SchemaPlace
+from archiver.schemas.format_settings import FormatSettings, ProposedFile, SchemaInference, SchemaPlace
 from archiver.schemas.json.settings import JSON_SETTINGS
 from archiver.schemas.protobuf.settings import PROTOBUF_SETTINGS
 from archiver.schemas.raw import RAW_SETTINGS
@@ -51,6 +51,20 @@ class Formats:
         if settings is not None and settings.has_schema:
             return self.of(settings).next_schema(file, settings)
         return self._of_file(file.path).next_schema(file, None)
+
+    def inference_of(self, settings: FormatSection | None) -> SchemaInference:
+        """Return how schemas of a section's format are inferred; without a schema, of the first format that can.
+
+        Raises ConfigError if its schemas are in a schema registry, or can't be inferred.
+        """
+        if settings is None or not settings.has_schema:
+            return next(entry.inference for entry in self.entries if entry.inference is not None)
+        if settings.has_envelopes:
+            raise ConfigError("the schema registry has the schemas: there is none to infer")
+        inference = self.of(settings).inference
+        if inference is None:
+            raise ConfigError(f"schemas can't be inferred for {settings.format}: its values don't name their fields")
+        return inference
 
     def _of_file(self, path: Path) -> FormatSettings[Any]:
         return next((entry for entry in self.entries if path.suffix in entry.suffixes), self.entries[0])

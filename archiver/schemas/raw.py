@@ -20,6 +20,7 @@ class RawSettings:
     suffixes: tuple[str, ...] = ()
     kind: None = None
     registered_section: None = None
+    inference: None = None
 
     def source_schema(self, settings: RawFormat, place: SchemaPlace) -> None: ...
 

@@ -126,7 +126,8 @@ def _proposal(part: str, sampled: Sampled, draft: TopicDraft) -> Iterator[str]:
     elif look is Look.PROTOBUF:
         yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
     elif look is Look.JSON:
-        yield f'# {part} = {{ format = "json", schema = "FILE.schema.json" }}'
+        option = " --key" if part == "key" else ""
+        yield f'# {part} = {{ format = "json", schema = "FILE.schema.json" }}  # archiver schema infer{option} TOPIC'
     elif look is Look.REGISTRY and draft.asked_registry:
         yield f"# {part}: the registry doesn't have all of these ids as {_REGISTERED}: it is archived as bytes"
     elif look is Look.REGISTRY:

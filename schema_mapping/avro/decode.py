@@ -27,7 +27,7 @@ def decode(
 
     `which` gives each value's writer (None: the first). `prefix_lengths` are of envelopes, kept as `__prefix__`;
     offsets in `__err__` include them. Values beyond `programs.value_memory`, or 2 GiB of a column, are `too_large`.
-    Raises KernelError if values aren't binary, RowsTooLargeError if they exceed 2 GiB only together.
+    Raises KernelError if values aren't binary, RowsTooLargeError if they exceed a limit only together.
     """
     writers = checked_numbers(which, np.int16, len(values))
     prefixes = checked_numbers(prefix_lengths, np.int32, len(values))
@@ -39,7 +39,8 @@ def decode(
         if len(values) == 1:
             return _run(values, programs, writers, prefixes, refuse_all=True)
         raise RowsTooLargeError(
-            "a column of these values would pass 2 GiB; decode fewer values at once", values=len(values)
+            "a column of these values would pass 2 GiB, or their rows 1 GiB; decode fewer values at once",
+            values=len(values),
         ) from None
 
 

@@ -28,7 +28,7 @@ def decode(
 
     `prefix_lengths` are of envelopes, kept as `__prefix__`; offsets in `__err__` include them. Values beyond
     `program.value_memory`, or 2 GiB of a column, are `too_large`. Raises KernelError if values aren't binary,
-    RowsTooLargeError if they exceed 2 GiB only together.
+    RowsTooLargeError if they exceed a limit only together.
     """
     prefixes = _checked(prefix_lengths, len(values))
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -38,7 +38,8 @@ def decode(
         if len(values) == 1:
             return _run(chunks, program, prefixes, refuse_all=True)
         raise RowsTooLargeError(
-            "a column of these values would pass 2 GiB; decode fewer values at once", values=len(values)
+            "a column of these values would pass 2 GiB, or their rows 1 GiB; decode fewer values at once",
+            values=len(values),
         ) from None
 
 

@@ -126,3 +126,32 @@ def test_json_topic_end_to_end(stack: Stack, schema_registry: str, engine: Spark
     Rebuild(load_config(fresh), [topic]).run()
     assert ledger(fresh, topic) == ledger(config, topic)
     assert from_archive(fresh, topic, 1) == records
+
+
+def test_inferred_schema_is_archived_and_extended(stack: Stack, tmp_path: Path) -> None:
+    topic = stack.topic(partitions=2)
+    file = tmp_path / "click.schema.json"
+    clicks = [(number, f"/{number}", number / 4) for number in range(40)]
+    texts = [json.dumps({"id": number, "page": page, "ms": ms}).encode() for number, page, ms in clicks]
+    stack.produce(topic, *({"value": text, "partition": place % 2} for place, text in enumerate(texts)))
+    answer = json.loads(
+        run("schema", "infer", topic, "--output", file, "--config", stack.config({topic: {}}), "--records", "20")
+    )
+    assert (answer["event"], answer["sampled"], answer["kept_raw"]) == ("schema_inferred", 20, 0)
+    config = stack.config({topic: {"value": {"format": "json", "schema": str(file)}}})
+    archive_once(config, topic, engine=InlineEngine())
+    rows = read(stack, config, topic).column("val").to_pylist()
+    assert sorted((row["id"], row["page"], row["ms"]) for row in rows) == clicks
+    assert {row["__raw__"] for row in rows} == {None}
+
+    stack.produce(topic, {"value": b'{"id": 40, "page": "/", "ms": 2, "referrer": {"host": "h"}}'})
+    newer = tmp_path / "newer.schema.json"
+    run("schema", "infer", topic, "--output", newer, "--config", config)
+    assert list(json.loads(newer.read_text())["properties"]) == ["id", "page", "ms", "referrer"]
+    changes = json.loads(run("schema", "diff", topic, "--descriptors", newer, "--config", config))["changes"]
+    assert {change["kind"] for change in changes} == {"added"}
+    newer.rename(file)
+    archive_once(config, topic, engine=InlineEngine())
+    assert from_archive(config, topic, 2) == from_kafka(stack, topic, 2)
+    newest = [row["referrer"] for row in read(stack, config, topic).column("val").to_pylist() if row["id"] == 40]
+    assert [row["host"] for row in newest] == ["h"]

@@ -26,6 +26,7 @@ class AvroSettings:
     suffixes: tuple[str, ...] = (AVSC,)
     kind: AvroSchemas = AVRO_SCHEMAS
     registered_section: str = '{ format = "avro", wire_format = "confluent" }'
+    inference: None = None
 
     def source_schema(self, settings: AvroFormat, place: SchemaPlace) -> AvroSchema:
         """Return a file's schema, or all schemas of a subject, the latest first.

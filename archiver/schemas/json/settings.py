@@ -8,7 +8,7 @@ from typing import Final
 
 from archiver.config.formats import JsonFormat
 from archiver.errors import ConfigError
-from archiver.schemas.format_settings import ProposedFile, SchemaPlace
+from archiver.schemas.format_settings import ProposedFile, SchemaInference, SchemaPlace
 from archiver.schemas.json.body_choice import JsonBodies
 from archiver.schemas.json.registered_schema import JSON_SCHEMAS, JsonSchemas
 from archiver.schemas.registry.envelope import EnvelopeReader
@@ -24,6 +24,12 @@ class JsonSettings:
     suffixes: tuple[str, ...] = (".json",)
     kind: JsonSchemas = JSON_SCHEMAS
     registered_section: str = '{ format = "json", wire_format = "confluent" }'
+
+    @property
+    def inference(self) -> SchemaInference:
+        from archiver.schemas.json.inference import infer_json_schema
+
+        return infer_json_schema
 
     def source_schema(self, settings: JsonFormat, place: SchemaPlace) -> JsonSchema:
         """Return a file's schema, or the latest schema of a subject.

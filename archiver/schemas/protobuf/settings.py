@@ -34,6 +34,7 @@ class ProtobufSettings:
     suffixes: tuple[str, ...] = (PROTO,)
     kind: ProtobufSchemas = PROTOBUF_SCHEMAS
     registered_section: str = '{ format = "protobuf", wire_format = "confluent" }'
+    inference: None = None
 
     def source_schema(self, settings: ProtobufFormat, place: SchemaPlace) -> MessageSchema:
         """Return the schema of `message`, or of all `messages`.

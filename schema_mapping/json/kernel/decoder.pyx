@@ -18,7 +18,9 @@ from schema_mapping.json.kernel.reading cimport (
 from schema_mapping.json.kernel.scanning cimport skip_literal
 from schema_mapping.json.kernel.shapes cimport Shapes
 from schema_mapping.json.kernel.tables cimport OP_OBJECT, Node, Tables
-from schema_mapping.kernel.growing cimport COLUMN_TOO_LARGE, GrowingColumns, put_bytes, put_valid, take_back
+from schema_mapping.kernel.growing cimport (
+    COLUMN_TOO_LARGE, GrowingColumns, note_too_large, put_bytes, put_valid, take_back,
+)
 from schema_mapping.kernel.map_keys cimport close_search, forget_replaced, open_search, replaced_rows
 from schema_mapping.kernel.octets cimport write_decimal
 from schema_mapping.kernel.value_column cimport ValueColumn
@@ -51,6 +53,7 @@ cdef class JsonDecoder:
     cdef Reading reading
     cdef int64_t* counts_before     # rows of each space before the current value
     cdef int64_t value_memory
+    cdef int64_t memory             # of the rows of all values that were read
     cdef public bint refuse_all     # refuses every value as too large
 
     def __cinit__(self, Tables tables not None, *, int64_t value_memory, int64_t most_forms):
@@ -98,7 +101,7 @@ cdef class JsonDecoder:
         free(self.counts_before)
 
     def feed(self, ValueColumn values not None):
-        """Decodes all `values`. Raises MemoryError, or OverflowError if a column gets too large."""
+        """Decodes all `values`. Raises MemoryError, or OverflowError if a column or the rows get too large."""
         cdef bint is_fine
         with nogil:
             is_fine = self.run(values)
@@ -112,6 +115,9 @@ cdef class JsonDecoder:
         self.reading.limit = values.data + values.offset(values.length)
         for i in range(values.length):
             self.reading.counts[0] += 1
+            if self.memory > self.value_memory:
+                note_too_large(<void*>self.columns)  # fewer values at a time take less
+                return False
             if not values.is_null(i) and not self.read(
                 values.data + values.offset(i),
                 values.data + values.offset(i + 1),
@@ -164,6 +170,7 @@ cdef class JsonDecoder:
             after = self.read_root(p + prefix)
         if after == NULL:
             return r.failure != STOPPED and self.give_up(row, p, end)
+        self.memory += self.value_memory - r.memory
         if prefix and not self.put(self.tables.prefix_column, row, p, prefix):
             return False
         if not r.loose and not (self.shapes.compose(r) and self.shapes.is_new_form_allowed()):

@@ -14,6 +14,7 @@ from schema_mapping.json.kernel.reading cimport (
     ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_QUOTES, ESCAPE_SLASH, ESCAPE_UPPER,
     SPACE_BEFORE, SPACE_COLON, SPACE_COMMA, SPACE_EMPTY, SPACE_FLAT, SPACE_INLINE, SPACE_NEWLINE, SPACE_TAB,
 )
+from schema_mapping.json.kernel.spans cimport copy_span, member_end, special_marks
 from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CHOICE, OP_CUT, OP_DOUBLE, OP_INT, OP_LONG, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT, Node,
     Tables, presence,
@@ -56,8 +57,7 @@ cdef inline bint has_room(Writing* w, int64_t more) noexcept nogil:
 cdef bint write_span(Writing* w, const uint8_t* start, int64_t size) noexcept nogil:
     if not has_room(w, size + ROOM):
         return False
-    if size:
-        memcpy(w.p, start, size)
+    copy_span(w.p, start, size)
     w.p += size
     return True
 
@@ -73,6 +73,7 @@ cdef void prepare(Writing* w, Forms forms) noexcept nogil:
     w.escapes, w.spaces, w.indent, w.style = forms.escapes, forms.spaces, forms.indent, forms.style
     w.entries, w.order_start, w.order_size = forms.entries, forms.order_start, forms.order_size
     w.is_null, w.nulls = forms.is_null, forms.nulls
+    w.is_compact = w.indent == 0 and not w.spaces & ~<uint32_t>(SPACE_NEWLINE | SPACE_EMPTY)
     memset(w.special, 0, 128)
     memset(w.special, 1, 32)
     w.special[9], w.special[10], w.special[13] = b"t", b"n", b"r"
@@ -87,6 +88,7 @@ cdef void prepare(Writing* w, Forms forms) noexcept nogil:
         w.special[0x22] = w.special[0x27] = w.special[0x2B] = w.special[0x60] = 1
     if w.escapes & ESCAPE_DELETE:
         w.special[0x7F] = 1
+    w.is_usual = not w.escapes & (ESCAPE_SLASH | ESCAPE_HTML | ESCAPE_QUOTES | ESCAPE_DELETE)
 
 
 cdef void write_unit(Writing* w, uint32_t code) noexcept nogil:
@@ -129,12 +131,15 @@ cdef bint write_text(Writing* w, const uint8_t* p, int64_t size) noexcept nogil:
     w.p[0] = 0x22
     w.p += 1
     while p < end:
+        while w.is_usual and end - p >= 8 and not special_marks(load64(p)):
+            memcpy(w.p, p, 8)
+            w.p += 8
+            p += 8
         plain = p
         while p < end and p[0] < 0x80 and not w.special[p[0]]:
             p += 1
-        if p != plain:
-            memcpy(w.p, plain, p - plain)
-            w.p += p - plain
+        copy_span(w.p, plain, p - plain)
+        w.p += p - plain
         if p == end:
             break
         # Each byte that is left may need a number, and there must be room for the rest as it is.
@@ -227,24 +232,6 @@ cdef bint write_null(Writing* w) noexcept nogil:
     return write_span(w, b"null", 4)
 
 
-cdef const uint8_t* member_end(const uint8_t* p, const uint8_t* end) noexcept nogil:
-    # The end of the first of the members that begin at p: the comma after it, or the end.
-    cdef int depth = 0
-    while p < end:
-        if p[0] == 0x22:
-            p += 1
-            while p < end and p[0] != 0x22:
-                p += 2 if p[0] == 0x5C else 1
-        elif p[0] == 0x7B or p[0] == 0x5B:
-            depth += 1
-        elif p[0] == 0x7D or p[0] == 0x5D:
-            depth -= 1
-        elif p[0] == 0x2C and depth == 0:
-            return p
-        p += 1
-    return end
-
-
 cdef bint write_unknown(Writing* w, Unknown* unknown, int32_t count, bint is_first) noexcept nogil:
     # Writes unknown members: at most `count`, as they are.
     cdef const uint8_t* start = unknown.p
@@ -271,6 +258,8 @@ cdef bint write_object(Writing* w, const Node* node, int64_t i) noexcept nogil:
     cdef Unknown unknown
     cdef bint is_first = True
     cdef bint absent
+    cdef uint64_t slot
+    cdef int64_t size
     cdef int32_t member
     cdef int32_t k
     unknown.p = unknown.end = NULL
@@ -290,7 +279,15 @@ cdef bint write_object(Writing* w, const Node* node, int64_t i) noexcept nogil:
         absent = is_null(&w.sources[presence(child)], i)
         if absent and w.nulls == w.is_null[node.member + member]:
             continue
-        if not begin(w, 0x7B, is_first) or not write_name(w, w.names[node.member + member]):
+        slot = w.names[node.member + member]
+        size = (<uint32_t>slot >> 1) + 2
+        if slot & 1 and w.is_compact and w.end - w.p >= size + ROOM:
+            w.p[0] = 0x7B if is_first else 0x2C
+            copy_span(w.p + 1, w.texts + (slot >> 32), size)
+            w.p[size + 1] = 0x3A
+            w.p += size + 2
+            w.depth += is_first
+        elif not begin(w, 0x7B, is_first) or not write_name(w, slot):
             return False
         is_first = False
         if not (write_null(w) if absent else write_value(w, child, i)):

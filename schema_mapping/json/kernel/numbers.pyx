@@ -77,23 +77,61 @@ styles[7] = Style(-4, 17, False, b"e", True, 1, True)
 styles[8] = Style(-4, 17, True, b"e", True, 1, True)
 
 
-cdef const uint8_t* read_number_text(const uint8_t* p, const uint8_t* end, NumberText* number) noexcept nogil:
-    # Reads a number as RFC 8259 writes it. Returns its end, or NULL with the place of the fault in `end`.
-    cdef int64_t exponent = 0
+cdef const uint8_t* read_few_digits(const uint8_t* p, const uint8_t* end, NumberText* number) noexcept nogil:
+    # Reads digits and a point, at most 19 digits. Returns their end, or p for what `read_digits` must read.
+    cdef const uint8_t* start = p
+    cdef const uint8_t* last
+    cdef uint64_t digits = 0
+    cdef int64_t before, count
+    cdef int64_t after = 0, leading = 0, zeros = 0
+    while p < end and 48 <= p[0] <= 57:
+        digits = 10 * digits + (p[0] - 48)
+        p += 1
+    before = count = p - start
+    last = p - 1
+    if p + 1 < end and p[0] == b"." and 48 <= p[1] <= 57:
+        p += 1
+        last = p
+        while p < end and 48 <= p[0] <= 57:
+            digits = 10 * digits + (p[0] - 48)
+            p += 1
+        after = p - last
+        count += after
+        number.has_point = True
+        number.ends_in_zero = (p - 1)[0] == 48
+        last = p - 1
+    elif p < end and p[0] == b".":
+        return start
+    if count > MOST_DIGITS:
+        number.has_point = number.ends_in_zero = False
+        return start
+    number.digits = digits
+    number.fraction = <int32_t>after
+    number.is_exact = True
+    number.power = -after
+    if digits == 0:
+        number.count = 1
+        return p
+    if start[0] == 48:
+        leading = 1
+        while start[1 + leading] == 48:
+            leading += 1
+    while last[0] == 48 or last[0] == b".":
+        zeros += last[0] == 48
+        last -= 1
+    number.count = <int32_t>(count - leading - zeros)
+    number.scale = <int32_t>(before - 1 - leading)
+    return p
+
+
+cdef const uint8_t* read_digits(const uint8_t* p, const uint8_t* end, NumberText* number) noexcept nogil:
+    # Reads digits and a point, of any length. Returns their end, or NULL with the place of the fault in `end`.
     cdef int64_t seen = 0       # significant digits
     cdef int64_t zeros = 0      # zeros after the last digit that isn't one
     cdef int64_t before = 0     # digits before the point
     cdef int64_t after = 0
     cdef int64_t first = -1     # digits before the first significant one
     cdef int digit
-    memset(number, 0, sizeof(NumberText))
-    number.start = p
-    if p < end and p[0] == b"-":
-        number.is_negative = True
-        p += 1
-    if p >= end or not 48 <= p[0] <= 57 or (p[0] == 48 and p + 1 < end and 48 <= p[1] <= 57):
-        number.end = p
-        return NULL
     while p < end:
         digit = p[0] - 48
         if p[0] == b"." and not number.has_point:
@@ -118,31 +156,63 @@ cdef const uint8_t* read_number_text(const uint8_t* p, const uint8_t* end, Numbe
                 number.digits = 10 * number.digits + digit
         p += 1
     number.ends_in_zero = (p - 1)[0] == 48 and after > 0
-    if p < end and (p[0] | 0x20) == b"e":
-        number.has_exponent = True
-        number.letter = p[0]
-        p += 1
-        if p < end and (p[0] == b"+" or p[0] == b"-"):
-            number.has_plus = p[0] == b"+"
-            number.is_below_zero = p[0] == b"-"
-            p += 1
-        if p >= end or not 48 <= p[0] <= 57:
-            number.end = p
-            return NULL
-        while p < end and 48 <= p[0] <= 57:
-            if exponent < FAR:
-                exponent = 10 * exponent + p[0] - 48
-            if number.exponent_digits < FAR:
-                number.exponent_digits += 1
-            p += 1
-        if number.is_below_zero:
-            exponent = -exponent
-    number.end = p
     number.fraction = <int32_t>min(after, FAR)
     number.is_exact = seen <= MOST_DIGITS
     number.count = <int32_t>min(max(seen - zeros, <int64_t>1), FAR)
-    number.power = exponent - after + max(seen - MOST_DIGITS, <int64_t>0)
-    number.scale = <int32_t>max(min(0 if first < 0 else exponent + before - 1 - first, FAR), -FAR)
+    number.power = -after + max(seen - MOST_DIGITS, <int64_t>0)
+    number.scale = <int32_t>max(min(0 if first < 0 else before - 1 - first, FAR), -FAR)
+    return p
+
+
+cdef const uint8_t* read_exponent(const uint8_t* p, const uint8_t* end, NumberText* number) noexcept nogil:
+    # Reads the exponent whose letter is at p. Returns its end, or NULL with the place of the fault in `end`.
+    cdef int64_t exponent = 0
+    number.has_exponent = True
+    number.letter = p[0]
+    p += 1
+    if p < end and (p[0] == b"+" or p[0] == b"-"):
+        number.has_plus = p[0] == b"+"
+        number.is_below_zero = p[0] == b"-"
+        p += 1
+    if p >= end or not 48 <= p[0] <= 57:
+        number.end = p
+        return NULL
+    while p < end and 48 <= p[0] <= 57:
+        if exponent < FAR:
+            exponent = 10 * exponent + p[0] - 48
+        if number.exponent_digits < FAR:
+            number.exponent_digits += 1
+        p += 1
+    if number.is_below_zero:
+        exponent = -exponent
+    number.power += exponent
+    if number.digits:
+        number.scale = <int32_t>max(min(number.scale + exponent, <int64_t>FAR), <int64_t>-FAR)
+    return p
+
+
+cdef const uint8_t* read_number_text(const uint8_t* p, const uint8_t* end, NumberText* number) noexcept nogil:
+    # Reads a number as RFC 8259 writes it. Returns its end, or NULL with the place of the fault in `end`.
+    cdef const uint8_t* start
+    memset(number, 0, sizeof(NumberText))
+    number.start = p
+    if p < end and p[0] == b"-":
+        number.is_negative = True
+        p += 1
+    if p >= end or not 48 <= p[0] <= 57 or (p[0] == 48 and p + 1 < end and 48 <= p[1] <= 57):
+        number.end = p
+        return NULL
+    start = p
+    p = read_few_digits(start, end, number)
+    if p == start:
+        p = read_digits(start, end, number)
+        if p == NULL:
+            return NULL
+    if p < end and (p[0] | 0x20) == b"e":
+        p = read_exponent(p, end, number)
+        if p == NULL:
+            return NULL
+    number.end = p
     return p
 
 
@@ -284,7 +354,7 @@ cdef int write_double(uint8_t* out, double value, int style_number) noexcept nog
     cdef int32_t scale = 0
     cdef int32_t size
     cdef int count = 0
-    cdef int i
+    cdef int pair, i
     memcpy(&bits, &value, 8)
     if bits >> 52 & 0x7FF == 0x7FF:
         return 0
@@ -296,6 +366,11 @@ cdef int write_double(uint8_t* out, double value, int style_number) noexcept nog
     while rest and rest % 10 == 0:
         rest //= 10
         power += 1
+    while rest >= 100:
+        pair = <int>(rest % 100)
+        rest //= 100
+        digits[count], digits[count + 1] = 48 + <uint8_t>(pair % 10), 48 + <uint8_t>(pair // 10)
+        count += 2
     while count == 0 or rest:
         digits[count] = 48 + <uint8_t>(rest % 10)
         rest //= 10
@@ -309,12 +384,16 @@ cdef int write_double(uint8_t* out, double value, int style_number) noexcept nog
             for i in range(count):
                 out[i] = digits[count - 1 - i]
             return <int>(out + count - start)
-        for i in range(max(count, scale + 1)):
-            if i == scale + 1:
-                out[0] = b"."
-                out += 1
-            out[0] = digits[count - 1 - i] if i < count else 48
-            out += 1
+        for i in range(min(count, scale + 1)):
+            out[i] = digits[count - 1 - i]
+        if count <= scale:
+            memset(out + count, 48, scale + 1 - count)
+        out += scale + 1
+        if count > scale + 1:
+            out[0] = b"."
+            for i in range(scale + 1, count):
+                out[i - scale] = digits[count - 1 - i]
+            out += count - scale
         if count <= scale + 1 and style.point_zero:
             out[0], out[1] = b".", b"0"
             out += 2

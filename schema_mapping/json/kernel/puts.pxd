@@ -5,10 +5,11 @@ from libc.string cimport memcpy
 
 from schema_mapping.json.kernel.reading cimport OTHER_TYPE, STOPPED, Reading, fail, more_order, skip_space
 from schema_mapping.json.kernel.scanning cimport skip_value
+from schema_mapping.json.kernel.spans cimport copy_span
 from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CUT, OP_DOUBLE, OP_INT, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT,
 )
-from schema_mapping.kernel.growing cimport Growing, mark, put_bytes, put_valid, ready
+from schema_mapping.kernel.growing cimport Growing, make_data_room, mark, put_bytes, put_valid, ready
 
 
 cdef inline int64_t row_of(Reading* r, const Growing* column) noexcept nogil:
@@ -39,7 +40,18 @@ cdef inline const uint8_t* put_text(
     Reading* r, int32_t out, const uint8_t* start, int64_t size, const uint8_t* p
 ) noexcept nogil:
     cdef Growing* column = &r.columns[out]
-    return p if put_bytes(r.owner, column, row_of(r, column), start, size) else fail(r, STOPPED, p)
+    cdef int64_t row = row_of(r, column)
+    if size > 16:
+        return p if put_bytes(r.owner, column, row, start, size) else fail(r, STOPPED, p)
+    if not ready(r.owner, column, row):
+        return fail(r, STOPPED, p)
+    if column.data_size + size > column.data_room and not make_data_room(r.owner, column, size):
+        return fail(r, STOPPED, p)
+    copy_span(column.data + column.data_size, start, size)
+    column.data_size += size
+    (<int32_t*>column.values)[row + 1] = <int32_t>column.data_size
+    mark(column, row)
+    return p
 
 
 cdef inline const uint8_t* pass_space(Reading* r, const uint8_t* p) noexcept nogil:

@@ -15,6 +15,7 @@ from schema_mapping.json.kernel.puts cimport (
 )
 from schema_mapping.json.kernel.scanning cimport scan_text, skip_literal, skip_value, unescape
 from schema_mapping.json.kernel.shapes cimport Shapes
+from schema_mapping.json.kernel.spans cimport is_same
 from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CHOICE, OP_CUT, OP_DOUBLE, OP_INT, OP_LONG, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT, Node,
 )
@@ -228,7 +229,7 @@ cdef const uint8_t* read_name(Reading* r, const Node* node, int guess, const uin
     if 0 <= guess < node.count:
         slot = r.names[node.member + guess]
         size = (<uint32_t>slot >> 1) + 2
-        if slot & 1 and r.end - p >= size and memcmp(p, r.texts + (slot >> 32), size) == 0:
+        if slot & 1 and r.end - p >= size and is_same(p, r.texts + (slot >> 32), size):
             member[0] = guess
             return p + size
     end = scan_text(r, p + 1, &has_escapes)

@@ -10,32 +10,30 @@ from schema_mapping.json.kernel.reading cimport (
     BAD_JSON, BAD_UTF8, ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_QUOTES,
     ESCAPE_SLASH, ESCAPE_UPPER, MAX_DEPTH, STOPPED, TOO_DEEP, TRUNCATED, Reading, fail, fail_at, skip_space,
 )
+from schema_mapping.json.kernel.spans cimport special_marks
 from schema_mapping.kernel.octets cimport load64, utf8_step
+
+cdef extern from *:
+    int __builtin_ctzll(unsigned long long) noexcept nogil
 
 cdef enum:
     SURROGATES = 0xD800
     LOW_SURROGATES = 0xDC00
     AFTER_SURROGATES = 0xE000
 
-cdef uint64_t ONES = 0x0101010101010101
-cdef uint64_t HIGH = 0x8080808080808080
-
-
-cdef inline bint is_plain(uint64_t octets) noexcept nogil:
-    # Whether none of eight bytes is a quote, a backslash, a control character or beyond ASCII.
-    cdef uint64_t quote = octets ^ (ONES * 0x22)
-    cdef uint64_t slash = octets ^ (ONES * 0x5C)
-    return not (((octets - ONES * 0x20) | (quote - ONES) | (slash - ONES) | octets) & HIGH)
-
-
 cdef const uint8_t* scan_text(Reading* r, const uint8_t* p, bint* has_escapes) noexcept nogil:
     # Returns the place of the closing quote of a text that begins at p, after its quote.
     cdef const uint8_t* end = r.end
+    cdef uint64_t marks
     cdef int step
     cdef uint8_t octet
     has_escapes[0] = False
     while True:
-        while end - p >= 8 and is_plain(load64(p)):
+        while end - p >= 8:
+            marks = special_marks(load64(p))
+            if marks:
+                p += __builtin_ctzll(marks) >> 3
+                break
             p += 8
         if p >= end:
             return fail(r, TRUNCATED, p)

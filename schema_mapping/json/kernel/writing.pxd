@@ -37,6 +37,8 @@ cdef struct Writing:
     uint32_t spaces
     int32_t indent
     int style
+    bint is_compact         # no space but a line feed at the end
+    bint is_usual           # only the necessary ASCII characters are escaped
     int depth
     int problem
     int column              # that has the problem

@@ -116,6 +116,7 @@ cdef class Decoder:
     cdef uint64_t start_bits    # the first word of a row when a value starts
     cdef int64_t chunk_rows
     cdef int64_t chunk_words    # words of the chunk's rows so far
+    cdef int64_t item_words     # words of list items in all values
     cdef int64_t spill_before   # size of the spill before the current value
     cdef bint too_large
     cdef public bint refuse_all     # refuses every value as too large
@@ -184,7 +185,7 @@ cdef class Decoder:
         self.memory.bytes_total = size
 
     def feed(self, Values values not None):
-        """Decodes all `values`. Raises MemoryError, or OverflowError if a column gets too large."""
+        """Decodes all `values`. Raises MemoryError, or OverflowError if a column or the rows get too large."""
         cdef bint fine
         with nogil:
             fine = self.run(values)
@@ -201,6 +202,9 @@ cdef class Decoder:
         for i in range(values.length):
             start = values.offset(i)
             end = values.offset(i + 1)
+            if self.item_words > s.most_words:
+                self.too_large = True  # fewer values at a time take less
+                return False
             if s.spaces[0].count == 0:
                 first = start
             elif (
@@ -243,6 +247,8 @@ cdef class Decoder:
         if s.failure != FINE:
             if s.failure == NO_MEMORY or not self.give_up(row, p):
                 return False
+        else:
+            self.item_words += s.words - s.spaces[0].stride
         self.chunk_words += s.words
         self.spans[s.spaces[0].count - 1] = bytes_slot(p - s.base, end - p)
         if s.loose:

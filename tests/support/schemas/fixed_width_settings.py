@@ -107,6 +107,7 @@ class FixedWidthSettings:
     suffixes: tuple[str, ...] = (".fixed",)
     kind: FixedWidthSchemas = FixedWidthSchemas()
     registered_section: str = '{ format = "fixed_width" }'
+    inference: None = None
 
     def source_schema(self, settings: FixedWidthSection, place: SchemaPlace) -> FixedSchema:
         if settings.file is not None:
