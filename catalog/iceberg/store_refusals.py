@@ -44,6 +44,11 @@ def is_expired(error: Exception) -> bool:
     return bool(_EXPIRED.search(str(error)))
 
 
+def denies_explicitly(error: Exception) -> bool:
+    """Whether a policy denies the request, so that no grant helps."""
+    return bool(_EXPLICIT.search(str(error)))
+
+
 def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> str:
     """The kind of denial and the remedy. `writes` for a write to `path`."""
     text = str(error)
@@ -58,7 +63,7 @@ def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> 
             f"access denied to the key that encrypts: allow {key_right[0]} to these credentials in the key's policy"
             " (writing needs kms:GenerateDataKey, reading kms:Decrypt, parts need both), or set another `s3.sse.key`"
         )
-    if _EXPLICIT.search(text):
+    if denies_explicitly(error):
         return (
             "access denied: a policy denies this request, whatever else is granted. Change the request or the policy"
             " that the cause names" + (f". If it demands encryption, set `{SSE_TYPE}` (docs/stores.md)" * encrypts)
