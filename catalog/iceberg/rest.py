@@ -193,9 +193,7 @@ class BoundedRestCatalog(RestCatalog):
         super()._config_headers(session)
         limited = partial(session.request, timeout=(CONNECT_SECONDS, self._timeout_seconds))
         session.request = limited  # type: ignore[method-assign]
-        session.merge_environment_settings = _once_for_each_server(  # type: ignore[method-assign]
-            session.merge_environment_settings
-        )
+        session.merge_environment_settings = _once_for_each_server(session)  # type: ignore[method-assign]
         session.hooks["response"].append(self.asked_pause.note)
 
 
@@ -222,14 +220,17 @@ def commit_text(request: CommitTableRequest, table: Table, *, renumbers: bool) -
     return json.dumps(body)
 
 
-def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _once_for_each_server(session: requests.Session) -> Callable[..., dict[str, Any]]:
     """Cache a server's environment settings: reading them takes longer than sending.
 
-    Not for settings of a single request.
+    Not for settings of a single request. `ssl.cabundle` wins over REQUESTS_CA_BUNDLE.
     """
+    merge = session.merge_environment_settings
     found: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def merged(url: str, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
+        if verify is None and isinstance(session.verify, str):
+            verify = session.verify
         if proxies:
             return merge(url, proxies, stream, verify, cert)
         key = (*urlsplit(url)[:2], stream, verify, cert)
@@ -289,7 +290,9 @@ def _catalog_advice(error: Exception, uri: str) -> str:
     if denies_explicitly(error):
         return "A policy denies this request, whatever else is granted: change the policy that the catalog names"
     if _AWS.search(urlsplit(uri).hostname or ""):
-        return "Check the AWS identity that signs (environment, profile or role), and its rights in IAM and Lake Formation"
+        return (
+            "Check the AWS identity that signs (environment, profile or role), and its rights in IAM and Lake Formation"
+        )
     return "Check catalog.credential or catalog.token, and what they may do in the catalog"
 
 
