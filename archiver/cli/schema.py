@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +21,8 @@ from archiver.terminal.json_lines import error_or_none
 from schema_mapping.columns.compatibility import CompatibilityRule
 
 if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
     from archiver.cli.schema_diff import SchemaDiff
     from archiver.config import Config
     from archiver.errors import SchemaRegistryError
@@ -53,13 +55,13 @@ def show(
 
     if ddl:
         with reported(as_json=as_json):
-            table, statement = _statement(config, topic)
-            values: dict[str, object] = {"topic": topic, "table": table, "ddl": statement}
-            print_answer("schema_ddl", values, lambda: Text(f"{statement};"), as_json=as_json, soft_wrap=True)
+            made = _statement(config, topic)
+            values: dict[str, object] = {"topic": topic, **asdict(made)}
+            print_answer("schema_ddl", values, made.text, as_json=as_json, soft_wrap=True)
         return
-    with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
+    with reported(as_json=as_json), _archived(config, topic) as (settings, registry, row):
         state = registry.ledger.load(row)
-        found, warnings = outline(state), _limits_of(state)
+        found, warnings = outline(state), _warnings(_newest_schema(state), settings)
         values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": warnings}
         print_answer("schema", values, lambda: _outline(topic, row.table, found, warnings), as_json=as_json)
 
@@ -71,12 +73,19 @@ def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str])
     return Group(outline_tree(topic, table, outlined), *remarks)
 
 
-def _limits_of(state: LedgerState) -> list[str]:
+def _warnings(schema: Schema, config: Config) -> list[str]:
+    from archiver.topics.catalog_upkeep import upkeep_note
     from archiver.topics.engine_limits import exceeded_limits
+
+    limits = [limit.text for limit in exceeded_limits(schema)]
+    return limits if (note := upkeep_note(config.catalog)) is None else [*limits, note]
+
+
+def _newest_schema(state: LedgerState) -> Schema:
     from schema_mapping import ledger_schema, row_mapping_from_text
 
     newest = row_mapping_from_text(max(state.versions, key=lambda version: version.version).mapping)
-    return [limit.text for limit in exceeded_limits(ledger_schema(state.entries, newest))]
+    return ledger_schema(state.entries, newest)
 
 
 @schema_app.command()
@@ -338,7 +347,18 @@ def _files(
     )
 
 
-def _statement(path: Path, topic: str) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatement:
+    table: str
+    ddl: str
+    warnings: tuple[str, ...]
+
+    def text(self) -> Text:
+        """SQL: warnings are comments."""
+        return Text("".join(f"-- warning: {warning}\n" for warning in self.warnings) + f"{self.ddl};")
+
+
+def _statement(path: Path, topic: str) -> TableStatement:
     from archiver.config import load_config
     from archiver.schemas import mapping_options
     from archiver.schemas.topic_schemas import TopicSchemas
@@ -361,7 +381,11 @@ def _statement(path: Path, topic: str) -> tuple[str, str]:
         options=mapping_options(settings),
         partition_source=partition_source(settings, None),
     )
-    return settings.table, create_statement(settings.table, assigned.iceberg_schema)
+    return TableStatement(
+        table=settings.table,
+        ddl=create_statement(settings.table, assigned.iceberg_schema),
+        warnings=tuple(_warnings(assigned.iceberg_schema, loaded)),
+    )
 
 
 @contextmanager
