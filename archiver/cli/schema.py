@@ -51,6 +51,7 @@ def show(
 
     With --ddl, for topics that are not archived yet: the first run takes over an empty table of these columns.
     """
+    from archiver.topics.table_notes import table_notes
     from schema_mapping.outline import outline
 
     if ddl:
@@ -61,8 +62,8 @@ def show(
         return
     with reported(as_json=as_json), _archived(config, topic) as (settings, registry, row):
         state = registry.ledger.load(row)
-        found, warnings = outline(state), _warnings(_newest_schema(state), settings)
-        values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": warnings}
+        found, warnings = outline(state), table_notes(_newest_schema(state), settings.catalog)
+        values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": list(warnings)}
         print_answer("schema", values, lambda: _outline(topic, row.table, found, warnings), as_json=as_json)
 
 
@@ -71,14 +72,6 @@ def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str])
 
     remarks = (Text.assemble(("warning: ", "yellow"), warning) for warning in warnings)
     return Group(outline_tree(topic, table, outlined), *remarks)
-
-
-def _warnings(schema: Schema, config: Config) -> list[str]:
-    from archiver.topics.catalog_upkeep import upkeep_note
-    from archiver.topics.engine_limits import exceeded_limits
-
-    limits = [limit.text for limit in exceeded_limits(schema)]
-    return limits if (note := upkeep_note(config.catalog)) is None else [*limits, note]
 
 
 def _newest_schema(state: LedgerState) -> Schema:
@@ -363,6 +356,7 @@ def _statement(path: Path, topic: str) -> TableStatement:
     from archiver.schemas import mapping_options
     from archiver.schemas.topic_schemas import TopicSchemas
     from archiver.topics.partitioning import partition_source
+    from archiver.topics.table_notes import table_notes
     from catalog.iceberg.create_statement import create_statement
     from catalog.registry import Registry
     from schema_mapping import LedgerState, assign
@@ -384,7 +378,7 @@ def _statement(path: Path, topic: str) -> TableStatement:
     return TableStatement(
         table=settings.table,
         ddl=create_statement(settings.table, assigned.iceberg_schema),
-        warnings=tuple(_warnings(assigned.iceberg_schema, loaded)),
+        warnings=table_notes(assigned.iceberg_schema, loaded.catalog),
     )
 
 

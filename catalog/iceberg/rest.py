@@ -288,7 +288,7 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
 
 def _catalog_advice(error: Exception, uri: str) -> str:
     if denies_explicitly(error):
-        return "A policy denies this request, whatever else is granted: change the policy that the catalog names"
+        return "A policy denies this request, and no grant helps: change the policy that the catalog names"
     if _AWS.search(urlsplit(uri).hostname or ""):
         return "Check the AWS identity that signs (environment, profile or role), and its rights"
     return "Check catalog.credential or catalog.token, and what they may do in the catalog"

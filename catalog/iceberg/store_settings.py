@@ -1,4 +1,4 @@
-"""Settings of object stores with Iceberg's and pyiceberg's names, beside those of the catalog's client.
+"""Settings of object stores with Iceberg's and pyiceberg's names, and of the catalog's client.
 
 Opens no store, so that configuration is checked first.
 """

@@ -24,6 +24,10 @@ CONFIG = (
 )
 
 
+def configured(job: ArchiveJob, brokers: Any, *, waits: bool) -> Any:
+    return job._configured(brokers, waits=waits)
+
+
 def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -35,7 +39,7 @@ def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
 
     def look(*, waits: bool) -> list[str]:
         caplog.clear()
-        job._configured(brokers, waits=waits)
+        configured(job, brokers, waits=waits)
         return caplog.messages
 
     assert look(waits=False) == []
@@ -51,7 +55,7 @@ def test_topics_of_one_table_do_not_stop_the_job(tmp_path: Path) -> None:
     path.write_text(CONFIG + '[topics."a[._]b"]\n')
     brokers = cast("Any", SimpleNamespace(topics=lambda: ["a.b", "a_b"]))
     job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
-    assert [(topic.name, topic.table) for topic in job._configured(brokers, waits=False)] == [
+    assert [(topic.name, topic.table) for topic in configured(job, brokers, waits=False)] == [
         ("a.b", "kafka.a_b"),
         ("a_b", "kafka.a_b"),
     ]
@@ -61,13 +65,13 @@ def test_a_pattern_of_internal_topics_names_the_way(tmp_path: Path, caplog: pyte
     path = tmp_path / "archiver.toml"
     path.write_text(CONFIG + '[topics."__*"]\n[topics.orders]\n')
     brokers = cast("Any", SimpleNamespace(topics=lambda: ["orders"]))
-    ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=True)
+    configured(ArchiveJob(load_config(path, {}), engine=cast("Any", None)), brokers, waits=True)
     (message,) = caplog.messages
     assert message.startswith('no topic of the cluster matches the section [topics."__*"] yet; patterns leave out')
     assert message.endswith("Kafka's internal topics: name them, as in [topics.__consumer_offsets]")
     path.write_text(CONFIG + '[topics."__*"]\n')
     with pytest.raises(ConfigError, match=r"internal topics: name them, as in \[topics\.__consumer_offsets\]"):
-        ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=False)
+        configured(ArchiveJob(load_config(path, {}), engine=cast("Any", None)), brokers, waits=False)
 
 
 def test_the_first_run_notes_limits_and_a_catalog_that_rewrites(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_pages_of_proxies_lose_their_markup():
         (
             "https://glue.eu-west-1.amazonaws.com/iceberg",
             "AccessDeniedException: a is not authorized to perform: glue:CreateTable with an explicit deny in a policy",
-            "A policy denies this request, whatever else is granted: change the policy that the catalog names",
+            "A policy denies this request, and no grant helps: change the policy that the catalog names",
         ),
         (
             "https://s3tables.eu-west-1.amazonaws.com/iceberg",
