@@ -71,7 +71,8 @@ UNKNOWN = {
     "of a service": 'message M { int32 a = 1; } service S3 { option (un.known) = "x" "y"; rpc R(M) returns (M); }',
     "of extensions in parts": "message M { int32 a = 1 [(un.known).(un.other).x = +inf, (.un.dotted) = 0x1F]; }",
     "of a oneof's member": 'message M { oneof o { int32 a = 1 [(un.known) = { a: [1, 2] b: < c: "}" > }]; } }',
-    "of a stream": "message M { int32 a = 1; } service S4 { rpc R(stream M) returns (stream M) { option (un.k) = {}; } }",
+    "of a stream": "message M { int32 a = 1; }"
+    " service S4 { rpc R(stream M) returns (stream M) { option (un.known) = {}; } }",
 }
 MISSING_IMPORTS = {
     "only options need": 'import "acme/o.proto"; option (acme.f).x = { y: 1 };'
@@ -128,7 +129,8 @@ JSON_NAMES = {
     "nested": "message M { int32 a = 1; message N { oneof o { int32 f_o = 1; int32 fO = 2; } } N n = 2; }",
     "of underscores": "message M { int32 a = 1; int32 foo__bar = 2; int32 foo_Bar = 3; int32 fooBar = 4; }",
     "of digits": "message M { int32 a = 1; int32 x_1 = 2; int32 x1 = 3; }",
-    "given to each other": 'message M { int32 a = 1; int32 b = 2 [json_name = "c"]; int32 c = 3; int32 d = 4 [json_name = "b"]; }',
+    "given to each other": 'message M { int32 a = 1; int32 b = 2 [json_name = "c"]; int32 c = 3;'
+    ' int32 d = 4 [json_name = "b"]; }',
 }
 
 
