@@ -32,13 +32,14 @@ class ExceededLimit:
     limit: int
     unit: str
     setting: str
+    remark: str = ""
 
     @property
     def text(self) -> str:
         return (
             f"{self.engine} takes at most {self.limit:,} {self.unit}, and `{self.column}` has {self.number:,}. If"
             f" {self.engine} must read the table, set {self.setting} before the first record is archived: columns stay"
-            " in a table that has them"
+            f" in a table that has them{self.remark}"
         )
 
 
@@ -58,7 +59,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
             number=leaves,
             limit=SNOWFLAKE_COLUMNS,
             unit="sub-columns of a structured column",
-            setting=_columns_setting(kind, SNOWFLAKE_COLUMNS),
+            **_column_settings(kind, SNOWFLAKE_COLUMNS),
         )
     if levels > BIGQUERY_LEVELS:
         yield ExceededLimit(
@@ -76,20 +77,20 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
             number=length,
             limit=GLUE_TYPE_LENGTH,
             unit="characters of a column's type",
-            setting=_columns_setting(kind, _fitting_columns(kind, GLUE_TYPE_LENGTH)),
+            **_column_settings(kind, _fitting_columns(kind, GLUE_TYPE_LENGTH)),
         )
 
 
-def _columns_setting(kind: StructType, most: int) -> str:
-    """The setting that limits a value's columns: `max_columns` cuts only nested messages."""
+def _column_settings(kind: StructType, most: int) -> dict[str, str]:
+    """The setting that limits a value's columns, with a remark: `max_columns` cuts only nested messages."""
     own = _own_leaves(kind)
     if own <= most:
-        return f"max_columns = {most}"
-    return (
-        f"(archiver.column).exclude on fields in the .proto, or for JSON a schema with fewer members; Avro has no such"
-        f" setting (`max_columns = {most}` leaves out only messages inside the message, which has {own:,} columns"
-        " without them)"
-    )
+        return {"setting": f"max_columns = {most}"}
+    return {
+        "setting": "(archiver.column).exclude on fields in the .proto (for JSON: a schema with fewer members)",
+        "remark": f". `max_columns` leaves out only messages inside the message, which has {own:,} columns without"
+        " them; Avro has no setting for them",
+    }
 
 
 def _fitting_depth(kind: StructType, most: int) -> int:
