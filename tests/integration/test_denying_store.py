@@ -46,7 +46,8 @@ def config_of(stack: Stack, topic: str, proxy: Spoiling, settings: dict[str, str
 def test_executors_write_as_demanded(stack: Stack, engine: SparkEngine, proxy: Spoiling, case: str) -> None:
     demands, settings, _ = CASES[case]
     topic = stack.topic()
-    stack.produce(topic, *({"value": bytes(range(256)) * 4_000} for _ in range(3 * PART_BYTES // 1_024_000)))
+    large = ({"value": bytes(range(256)) * 4_000} for _ in range(3 * PART_BYTES // 1_024_000))
+    stack.produce(topic, *large, message_max_bytes=4_000_000)
     config = config_of(stack, topic, proxy, settings)
     proxy.demands = demands
     archive_once(config, topic, engine=engine)
