@@ -191,3 +191,11 @@ def test_every_decision_is_listed_once_in_order() -> None:
     listed = re.findall(r"^\| \[(\d+)\]\((\d+-[^)]+)\)", (folder / "README.md").read_text(), flags=re.MULTILINE)
     assert [name for _, name in listed] == sorted(each.name for each in folder.glob("[0-9]*.md"))
     assert all(name.startswith(number) for number, name in listed)
+
+
+@pytest.mark.parametrize("term", ["dead-letter table", "upsert", "coordinator", "backfill"])
+def test_terms_that_people_search_for_have_a_row(term: str) -> None:
+    rows = [line for line in (ROOT / "docs" / "terms.md").read_text().splitlines() if line.startswith("| ")]
+    (row,) = [row for row in rows if re.search(rf"(^\| |, ){term}(,| \|)", row)]
+    assert len(row.split("|")[2]) > 40
+    assert "docs/terms.md" in (ROOT / "README.md").read_text()

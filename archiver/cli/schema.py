@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,8 @@ from archiver.terminal.json_lines import error_or_none
 from schema_mapping.columns.compatibility import CompatibilityRule
 
 if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
     from archiver.cli.schema_diff import SchemaDiff
     from archiver.config import Config
     from archiver.errors import SchemaRegistryError
@@ -52,18 +54,19 @@ def show(
 
     With --ddl, for topics that are not archived yet: the first run takes over an empty table of these columns.
     """
+    from archiver.topics.table_notes import table_notes
     from schema_mapping.outline import outline
 
     if ddl:
         with reported(as_json=as_json):
-            table, statement = _statement(config, topic)
-            values: dict[str, object] = {"topic": topic, "table": table, "ddl": statement}
-            print_answer("schema_ddl", values, lambda: Text(f"{statement};"), as_json=as_json, soft_wrap=True)
+            made = _statement(config, topic)
+            values: dict[str, object] = {"topic": topic, **asdict(made)}
+            print_answer("schema_ddl", values, made.text, as_json=as_json, soft_wrap=True)
         return
-    with reported(as_json=as_json), _archived(config, topic) as (_, registry, row):
+    with reported(as_json=as_json), _archived(config, topic) as (settings, registry, row):
         state = registry.ledger.load(row)
-        found, warnings = outline(state), _limits_of(state)
-        values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": warnings}
+        found, warnings = outline(state), table_notes(_newest_schema(state), settings.catalog)
+        values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": list(warnings)}
         print_answer("schema", values, lambda: _outline(topic, row.table, found, warnings), as_json=as_json)
 
 
@@ -74,12 +77,11 @@ def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str])
     return Group(outline_tree(topic, table, outlined), *remarks)
 
 
-def _limits_of(state: LedgerState) -> list[str]:
-    from archiver.topics.engine_limits import exceeded_limits
+def _newest_schema(state: LedgerState) -> Schema:
     from schema_mapping import ledger_schema, row_mapping_from_text
 
     newest = row_mapping_from_text(max(state.versions, key=lambda version: version.version).mapping)
-    return [limit.text for limit in exceeded_limits(ledger_schema(state.entries, newest))]
+    return ledger_schema(state.entries, newest)
 
 
 @schema_app.command()
@@ -341,11 +343,23 @@ def _files(
     )
 
 
-def _statement(path: Path, topic: str) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatement:
+    table: str
+    ddl: str
+    warnings: tuple[str, ...]
+
+    def text(self) -> Text:
+        """SQL: warnings are comments."""
+        return Text("".join(f"-- warning: {warning}\n" for warning in self.warnings) + f"{self.ddl};")
+
+
+def _statement(path: Path, topic: str) -> TableStatement:
     from archiver.config import load_config
     from archiver.schemas import mapping_options
     from archiver.schemas.topic_schemas import TopicSchemas
     from archiver.topics.partitioning import partition_source
+    from archiver.topics.table_notes import table_notes
     from catalog.iceberg.create_statement import create_statement
     from catalog.registry import Registry
     from schema_mapping import LedgerState, assign
@@ -364,7 +378,11 @@ def _statement(path: Path, topic: str) -> tuple[str, str]:
         options=mapping_options(settings),
         partition_source=partition_source(settings, None),
     )
-    return settings.table, create_statement(settings.table, assigned.iceberg_schema)
+    return TableStatement(
+        table=settings.table,
+        ddl=create_statement(settings.table, assigned.iceberg_schema),
+        warnings=table_notes(assigned.iceberg_schema, loaded.catalog),
+    )
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
 from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
 from archiver.config.table_names import TABLE_NAME, TABLE_WORDS, TEMPLATE, TEMPLATE_WORDS
-from catalog.iceberg.auth_settings import check_auth
+from catalog.iceberg.auth_settings import check_auth, check_certificates
 from catalog.iceberg.store_settings import check_store_location, check_store_settings
 from catalog.partitioning import PartitionTerm, terms_of
 
@@ -319,6 +319,7 @@ class ConfigFile(Section):
                 "and give `credential` (id:secret) or `token`"
             )
         check_auth(self.catalog, "catalog: ")
+        check_certificates(self.catalog, "catalog: ")
         check_store_settings(self.catalog, "catalog: ")
         check_store_settings({**self.catalog, **self.archive.journal_properties}, "archive: journal.")
         check_store_location(self.archive.journal or "")

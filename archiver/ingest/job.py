@@ -56,12 +56,11 @@ from archiver.schemas.topic_schemas import SchemaReader, TopicSchemas
 from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool, clean_spool
-from archiver.topics.catalog_upkeep import upkeep_note
-from archiver.topics.engine_limits import exceeded_limits
 from archiver.topics.leases import TopicLeases
 from archiver.topics.ledgers_ahead import LedgersAhead
 from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, open_topic
 from archiver.topics.schema_choice import WaitingChange
+from archiver.topics.table_notes import table_notes
 from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -335,11 +334,8 @@ class ArchiveJob:
         return opened
 
     def _note_table(self, opened: OpenedTopic, *, is_first: bool) -> None:
-        notes = [limit.text for limit in exceeded_limits(opened.change.schema)]
-        if is_first and (note := upkeep_note(self._config.catalog)) is not None:
-            notes.append(note)
-        if notes:
-            self._observer(TableNoted(topic=opened.topic.topic, notes=tuple(notes)))
+        if notes := table_notes(opened.change.schema, self._config.catalog if is_first else {}):
+            self._observer(TableNoted(topic=opened.topic.topic, notes=notes))
 
     def _report_waiting(self, topic: str, waiting: WaitingChange | None) -> None:
         """Report a waiting schema change once per schema, and when none waits any more."""

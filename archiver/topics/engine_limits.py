@@ -14,9 +14,13 @@ from typing import Final
 from pyiceberg.schema import Schema
 from pyiceberg.types import DecimalType, FixedType, IcebergType, ListType, MapType, NestedField, StructType
 
+from schema_mapping import names
+
 SNOWFLAKE_COLUMNS: Final = 1_000
 BIGQUERY_LEVELS: Final = 15
 GLUE_TYPE_LENGTH: Final = 131_072
+_CUT: Final = f"struct<{names.UNRECOGNIZED}:binary>"
+"""The type of a message that is cut."""
 _HIVE_NAMES: Final = {"long": "bigint", "timestamptz": "timestamp", "time": "string", "uuid": "string"}
 
 
@@ -28,13 +32,14 @@ class ExceededLimit:
     limit: int
     unit: str
     setting: str
+    remark: str = ""
 
     @property
     def text(self) -> str:
         return (
             f"{self.engine} takes at most {self.limit:,} {self.unit}, and `{self.column}` has {self.number:,}. If"
             f" {self.engine} must read the table, set {self.setting} before the first record is archived: columns stay"
-            " in a table that has them"
+            f" in a table that has them{self.remark}"
         )
 
 
@@ -54,7 +59,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
             number=leaves,
             limit=SNOWFLAKE_COLUMNS,
             unit="sub-columns of a structured column",
-            setting=_columns_setting(kind, SNOWFLAKE_COLUMNS),
+            **_column_settings(kind, SNOWFLAKE_COLUMNS),
         )
     if levels > BIGQUERY_LEVELS:
         yield ExceededLimit(
@@ -63,7 +68,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
             number=levels,
             limit=BIGQUERY_LEVELS,
             unit="levels of nested records",
-            setting=f"max_depth = {BIGQUERY_LEVELS - 1}",
+            setting=f"max_depth = {_fitting_depth(kind, BIGQUERY_LEVELS)}",
         )
     if length > GLUE_TYPE_LENGTH:
         yield ExceededLimit(
@@ -72,19 +77,72 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
             number=length,
             limit=GLUE_TYPE_LENGTH,
             unit="characters of a column's type",
-            setting=_columns_setting(kind, max(1, leaves * GLUE_TYPE_LENGTH // length)),
+            **_column_settings(kind, _fitting_columns(kind, GLUE_TYPE_LENGTH)),
         )
 
 
-def _columns_setting(kind: StructType, most: int) -> str:
-    """The setting that limits a value's columns: `max_columns` cuts only nested messages."""
-    own = sum(leaf_columns(field.field_type) for field in kind.fields if not struct_levels(field.field_type))
+def _column_settings(kind: StructType, most: int) -> dict[str, str]:
+    """The setting that limits a value's columns, with a remark: `max_columns` cuts only nested messages."""
+    own = _own_leaves(kind)
     if own <= most:
-        return f"max_columns = {most}"
-    return (
-        f"(archiver.column).exclude on fields in the .proto (`max_columns = {most}` leaves out only messages inside the"
-        f" message, which has {own:,} columns without them)"
-    )
+        return {"setting": f"max_columns = {most}"}
+    return {
+        "setting": "(archiver.column).exclude on fields in the .proto (for JSON: a schema with fewer members)",
+        "remark": f". `max_columns` leaves out only messages inside the message, which has {own:,} columns without"
+        " them; Avro has no setting for them",
+    }
+
+
+def _fitting_depth(kind: StructType, most: int) -> int:
+    """The greatest `max_depth` that leaves at most these levels. Maps are levels that it doesn't count."""
+    depth = most - 1
+    while depth > 1 and struct_levels(kind, depth) > most:
+        depth -= 1
+    return depth
+
+
+def _fitting_columns(kind: StructType, length: int) -> int:
+    """A `max_columns` with which the type has at most this length, whichever messages are cut."""
+    columns, left = _own_leaves(kind), length - _own_length(kind)
+    inner = [(_own_length(struct) - len(_CUT), _own_leaves(struct) - 1) for struct in _structs_below(kind)]
+    for size, leaves in sorted(inner, key=lambda pair: pair[0] / max(1, pair[1]), reverse=True):
+        if size > left:
+            return columns + max(0, left * leaves // size)
+        left, columns = left - size, columns + leaves
+    return max(1, columns if left >= 0 else columns - 1)
+
+
+def _own_leaves(kind: StructType) -> int:
+    """The columns of a struct whose inner structs are cut: each has one."""
+    return leaf_columns(kind) - sum(leaf_columns(struct) - 1 for struct in _below(kind))
+
+
+def _own_length(kind: StructType) -> int:
+    return len(hive_type(kind)) - sum(len(hive_type(struct)) - len(_CUT) for struct in _below(kind))
+
+
+def _structs_below(kind: StructType) -> Iterator[StructType]:
+    for struct in _below(kind):
+        yield struct
+        yield from _structs_below(struct)
+
+
+def _below(kind: IcebergType) -> Iterator[StructType]:
+    """The nearest structs inside a type."""
+    match kind:
+        case StructType():
+            inner: tuple[IcebergType, ...] = tuple(field.field_type for field in kind.fields)
+        case ListType():
+            inner = (kind.element_type,)
+        case MapType():
+            inner = (kind.key_type, kind.value_type)
+        case _:
+            inner = ()
+    for inside in inner:
+        if isinstance(inside, StructType):
+            yield inside
+        else:
+            yield from _below(inside)
 
 
 def leaf_columns(kind: IcebergType) -> int:
@@ -99,15 +157,21 @@ def leaf_columns(kind: IcebergType) -> int:
             return 1
 
 
-def struct_levels(kind: IcebergType) -> int:
-    """The depth of nested structs. A map counts as one: BigQuery has a record for its entries."""
+def struct_levels(kind: IcebergType, max_depth: int | None = None) -> int:
+    """The depth of nested structs. A map counts as one: BigQuery has a record for its entries.
+
+    Structs deeper than `max_depth` are cut to one column.
+    """
     match kind:
+        case StructType() if max_depth == 0:
+            return 1
         case StructType():
-            return 1 + max((struct_levels(field.field_type) for field in kind.fields), default=0)
+            left = None if max_depth is None else max_depth - 1
+            return 1 + max((struct_levels(field.field_type, left) for field in kind.fields), default=0)
         case ListType():
-            return struct_levels(kind.element_type)
+            return struct_levels(kind.element_type, max_depth)
         case MapType():
-            return 1 + max(struct_levels(kind.key_type), struct_levels(kind.value_type))
+            return 1 + max(struct_levels(kind.key_type, max_depth), struct_levels(kind.value_type, max_depth))
         case _:
             return 0
 

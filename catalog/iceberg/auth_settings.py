@@ -1,4 +1,4 @@
-"""pyiceberg's `auth` settings, which renew tokens: a table in `[catalog]`, kept with dotted names.
+"""pyiceberg's `auth` settings, which renew tokens, and its `ssl` settings: tables in `[catalog]` with dotted names.
 
 See `pyiceberg.catalog.rest.auth`.
 """
@@ -6,10 +6,12 @@ See `pyiceberg.catalog.rest.auth`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 AUTH: Final = "auth"
 _PREFIX: Final = "auth."
+_SSL: Final = "ssl"
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "noop": (),
     "basic": ("username", "password"),
@@ -28,8 +30,9 @@ class AuthSettingError(ValueError):
 
 
 def with_auth(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The properties for pyiceberg, with `auth` nested. Lists are split at spaces or commas."""
-    flat: dict[str, Any] = {name: value for name, value in properties.items() if not name.startswith(_PREFIX)}
+    """The properties for pyiceberg, with `auth` and `ssl` nested. Lists are split at spaces or commas."""
+    nested = (_PREFIX, f"{_SSL}.")
+    flat: dict[str, Any] = {name: value for name, value in properties.items() if not name.startswith(nested)}
     table: dict[str, Any] = {}
     for name, value in properties.items():
         if not name.startswith(_PREFIX):
@@ -39,7 +42,25 @@ def with_auth(properties: Mapping[str, str]) -> dict[str, Any]:
             table.setdefault(kind, {})[setting.replace("-", "_")] = _typed(setting.replace("-", "_"), value)
         else:
             table[kind] = value
-    return flat | ({AUTH: table} if table else {})
+    return flat | ({AUTH: table} if table else {}) | _with_certificates(properties)
+
+
+def _with_certificates(properties: Mapping[str, str]) -> dict[str, Any]:
+    client = {name: properties[key] for name in ("cert", "key") if (key := f"{_SSL}.client.{name}") in properties}
+    table: dict[str, Any] = {"client": client} if client else {}
+    if (authorities := properties.get(f"{_SSL}.cabundle")) is not None:
+        table["cabundle"] = authorities
+    return {_SSL: table} if table else {}
+
+
+def check_certificates(properties: Mapping[str, str], prefix: str = "") -> None:
+    """Raise AuthSettingError for a file of `ssl` that can't be read, or a key without its certificate."""
+    names = ("cabundle", "client.cert", "client.key")
+    for name in [f"{_SSL}.{name}" for name in names if f"{_SSL}.{name}" in properties]:
+        if not (path := Path(properties[name])).exists():
+            raise AuthSettingError(f"{prefix}{name}: there is no file {path}")
+    if f"{_SSL}.client.key" in properties and f"{_SSL}.client.cert" not in properties:
+        raise AuthSettingError(f"{prefix}{_SSL}.client.key needs {_SSL}.client.cert")
 
 
 def check_auth(properties: Mapping[str, str], prefix: str = "") -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -41,7 +42,7 @@ from catalog.iceberg.iceberg_format import unreadable_types
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 from catalog.iceberg.load_answer import table_of
 from catalog.iceberg.retry_after import AskedPause
-from catalog.iceberg.store_refusals import checksum_advice, denial_advice, is_denied, is_expired
+from catalog.iceberg.store_refusals import checksum_advice, denial_advice, denies_explicitly, is_denied, is_expired
 
 CONNECT_SECONDS: Final = 10.0
 _SERVER_ERROR: Final = 500
@@ -90,6 +91,9 @@ _IS_NESSIE: Final = "nessie.is-nessie-catalog"
 """Nessie's configuration of clients has it, as "true"."""
 
 _UNKNOWN_TYPE: Final = "Unsupported field type"
+_AWS: Final = re.compile(r"\.amazonaws\.com(\.cn)?$")
+_PAGE: Final = re.compile(r"<html\b", re.IGNORECASE)
+_MARKUP: Final = re.compile(r"<(style|script)\b.*?</\1>|<[^>]+>", re.IGNORECASE | re.DOTALL)
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -189,9 +193,7 @@ class BoundedRestCatalog(RestCatalog):
         super()._config_headers(session)
         limited = partial(session.request, timeout=(CONNECT_SECONDS, self._timeout_seconds))
         session.request = limited  # type: ignore[method-assign]
-        session.merge_environment_settings = _once_for_each_server(  # type: ignore[method-assign]
-            session.merge_environment_settings
-        )
+        session.merge_environment_settings = _once_for_each_server(session)  # type: ignore[method-assign]
         session.hooks["response"].append(self.asked_pause.note)
 
 
@@ -218,14 +220,17 @@ def commit_text(request: CommitTableRequest, table: Table, *, renumbers: bool) -
     return json.dumps(body)
 
 
-def _once_for_each_server(merge: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def _once_for_each_server(session: requests.Session) -> Callable[..., dict[str, Any]]:
     """Cache a server's environment settings: reading them takes longer than sending.
 
-    Not for settings of a single request.
+    Not for settings of a single request. `ssl.cabundle` wins over REQUESTS_CA_BUNDLE.
     """
+    merge = session.merge_environment_settings
     found: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def merged(url: str, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
+        if verify is None and isinstance(session.verify, str):
+            verify = session.verify
         if proxies:
             return merge(url, proxies, stream, verify, cert)
         key = (*urlsplit(url)[:2], stream, verify, cert)
@@ -262,9 +267,7 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
         msg = "the catalog's answer is not one of the Iceberg REST protocol: is catalog.uri right?"
         raise CatalogUnreachable(msg, **where, errors=error.error_count()) from error
     except _DENIED as error:
-        msg = (
-            f"the catalog refused our credentials or rights: {_said(error)}. Check catalog.credential or catalog.token"
-        )
+        msg = f"the catalog refused our credentials or rights: {_said(error)}. {_catalog_advice(error, uri)}"
         raise CatalogDenied(msg, **where) from error
     except _REFUSED as error:
         raise CatalogRefused(f"the catalog refused the request: {_said(error)}", **where) from error
@@ -283,6 +286,18 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
         raise MetadataUnwritable(msg, **where) from error
 
 
+def _catalog_advice(error: Exception, uri: str) -> str:
+    if denies_explicitly(error):
+        return "A policy denies this request, and no grant helps: change the policy that the catalog names"
+    if _AWS.search(urlsplit(uri).hostname or ""):
+        return "Check the AWS identity that signs (environment, profile or role), and its rights"
+    return "Check catalog.credential or catalog.token, and what they may do in the catalog"
+
+
 def _said(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    """The whole text on one line. Pages of proxies lose their markup."""
+    text = str(error)
+    if _PAGE.search(text):
+        text = _MARKUP.sub(" ", text)
+    words = " ".join(text.split())
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

@@ -20,6 +20,7 @@ _KEY_UNUSABLE: Final = re.compile(
     r"|KMS\.(?:NotFound|Disabled|KMSInvalidState|InvalidKeyUsage|KeyUnavailable)(?:Exception)?"
 )
 """Codes of S3 (API reference, "List of SSE-related error codes") and of MinIO, which answers 404."""
+_ROLE: Final = re.compile(r"AssumeRole\w*(?= operation)|(?<=sts:)AssumeRole\w*")
 _KEY_RIGHT: Final = re.compile(r"kms:\w+")
 _WRONG_KEYS: Final = re.compile(
     r"INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|INVALID_CLIENT_TOKEN_ID"
@@ -44,21 +45,18 @@ def is_expired(error: Exception) -> bool:
     return bool(_EXPIRED.search(str(error)))
 
 
+def denies_explicitly(error: Exception) -> bool:
+    """Whether a policy denies the request, so that no grant helps."""
+    return bool(_EXPLICIT.search(str(error)))
+
+
 def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> str:
     """The kind of denial and the remedy. `writes` for a write to `path`."""
     text = str(error)
     encrypts = writes and path.startswith("s3") and not text.count(_WITHOUT_CHECKSUMS)
-    if unusable := _KEY_UNUSABLE.search(text):
-        return (
-            f"the store can't use the key that encrypts ({unusable[0]}): the key doesn't exist, is disabled, or is in"
-            " another region or account. Correct `s3.sse.key`, or enable the key"
-        )
-    if key_right := _KEY_RIGHT.search(text):
-        return (
-            f"access denied to the key that encrypts: allow {key_right[0]} to these credentials in the key's policy"
-            " (writing needs kms:GenerateDataKey, reading kms:Decrypt, parts need both), or set another `s3.sse.key`"
-        )
-    if _EXPLICIT.search(text):
+    if (named := _named_reason(text)) is not None:
+        return named
+    if denies_explicitly(error):
         return (
             "access denied: a policy denies this request, whatever else is granted. Change the request or the policy"
             " that the cause names" + (f". If it demands encryption, set `{SSE_TYPE}` (docs/stores.md)" * encrypts)
@@ -70,6 +68,26 @@ def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> 
     return "access denied. Grant these credentials the right on this path, or correct them in the catalog's section" + (
         f". {_ENCRYPTS} `{SSE_TYPE}`" * encrypts
     )
+
+
+def _named_reason(text: str) -> str | None:
+    """The remedy if the answer names a role or a key."""
+    if role := _ROLE.search(text):
+        return (
+            f"access denied: AWS refuses the role ({role[0]}). Its trust policy must name these credentials, and they"
+            f" need sts:{role[0]}; or correct `s3.role-arn`"
+        )
+    if unusable := _KEY_UNUSABLE.search(text):
+        return (
+            f"the store can't use the key that encrypts ({unusable[0]}): the key doesn't exist, is disabled, or is in"
+            " another region or account. Correct `s3.sse.key`, or enable the key"
+        )
+    if key_right := _KEY_RIGHT.search(text):
+        return (
+            f"access denied to the key that encrypts: allow {key_right[0]} to these credentials in the key's policy"
+            " (writing needs kms:GenerateDataKey, reading kms:Decrypt, parts need both), or set another `s3.sse.key`"
+        )
+    return None
 
 
 def checksum_advice(error: Exception, path: str) -> str | None:

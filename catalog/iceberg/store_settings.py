@@ -1,4 +1,4 @@
-"""Settings of object stores with Iceberg's and pyiceberg's names.
+"""Settings of object stores with Iceberg's and pyiceberg's names, and of the catalog's client.
 
 Opens no store, so that configuration is checked first.
 """
@@ -18,7 +18,8 @@ CHECKSUMS: Final = "s3.checksums"
 WHEN_REQUIRED: Final = "when_required"
 PY_IO_IMPL: Final = "py-io-impl"
 
-_SCHEMES: Final = re.compile(r"^(s3|client|adls|gcs|gs|oss|hdfs|abfs|wasb)\.")
+_OTHER_SPELLINGS: Final = re.compile(r"^(?:fs\.)?s3[an]\.")
+"""How Hadoop's names of S3 settings begin."""
 _ALGORITHMS: Final = {"none": None, "s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 """What each `s3.sse.type` is in the header of a request."""
 _ARN: Final = re.compile(r"^s3[an]?://arn:")
@@ -46,11 +47,24 @@ KNOWN: Final = frozenset(
 )
 """The settings that the archiver's clients of stores read."""
 
+CATALOG_KNOWN: Final = frozenset(
+    [
+        *("uri", "warehouse", "type", "prefix", PY_IO_IMPL),
+        *("credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
+        *("rest.sigv4-enabled", "rest.signing-region", "rest.signing-name", "rest.sigv4.max-retries"),
+        *("rest-page-size", "snapshot-loading-mode", "scan-planning-mode", "namespace-separator"),
+        *("view-endpoints-supported", "ssl.cabundle", "ssl.client.cert", "ssl.client.key"),
+    ]
+)
+"""The settings that the catalog's client reads."""
+_CATALOG_FAMILIES: Final = ("header.", "auth.", "adls.sas-token")
+
 _INSTEAD: Final = {
     "s3.server-side-encryption": f"set `{SSE_TYPE}` to s3, kms or dsse-kms",
     "s3.sse-kms-key-id": f"set `{SSE_KEY}`",
     "s3.sse.md5": "keys of the customer's own (SSE-C) are not supported: use a KMS key",
     "s3.profile-name": "set AWS_PROFILE in the environment of the archiver and of Spark's workers",
+    "client.profile-name": "set AWS_PROFILE in the environment of the archiver and of Spark's workers",
     "s3.checksum-enabled": f'set `{CHECKSUMS}` to "{WHEN_REQUIRED}" to send none',
     "s3.signer": "requests can't be signed by the catalog: have it vend credentials, or give keys",
     "s3.access-points": f"for an access point, {_BY_ALIAS}",
@@ -59,6 +73,9 @@ _INSTEAD: Final = {
     "client.assume-role": "for a role, set `s3.role-arn` and `s3.role-session-name`",
     "client.factory": "for a role, set `s3.role-arn` and `s3.role-session-name`",
     "client.credentials-provider": "without keys, the environment, a web identity or the machine's role gives them",
+    "glue": "Glue is an Iceberg REST catalog: set `uri`, `warehouse` and `rest.signing-region` (docs/catalogs.md)",
+    "dynamodb": "the catalog must be an Iceberg REST catalog",
+    "py-catalog-impl": "the catalog must be an Iceberg REST catalog",
     "s3.remote-signing-enabled": "requests can't be signed by the catalog: have it vend credentials, or give keys",
 }
 
@@ -104,7 +121,7 @@ class WriteHeaders:
 def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> None:
     """Raise StoreSettingError for a setting without effect or an invalid value. `prefix` is of its key.
 
-    With `py-io-impl` settings are unknown.
+    With `py-io-impl` settings are unknown, so all are passed on.
     """
     if PY_IO_IMPL in properties:
         if mine := sorted({SSE_TYPE, SSE_KEY, CHECKSUMS} & properties.keys()):
@@ -113,7 +130,7 @@ def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> Non
     for name in sorted(properties):
         if name == "s3.remote-signing-enabled" and properties[name].lower() == "false":
             continue
-        if _SCHEMES.match(name) and name not in KNOWN and not name.startswith("adls.sas-token"):
+        if name not in KNOWN | CATALOG_KNOWN and not name.startswith(_CATALOG_FAMILIES):
             raise StoreSettingError(f"{prefix}{name} has no effect here: {_instead(name)}")
     try:
         headers = WriteHeaders.of(properties)
@@ -158,11 +175,12 @@ def check_store_location(location: str) -> None:
 
 
 def _instead(name: str) -> str:
+    usual = _OTHER_SPELLINGS.sub("s3.", name.lower())
     for beginning, hint in _INSTEAD.items():
-        if name == beginning or name.startswith(f"{beginning}."):
+        if usual == beginning or usual.startswith((f"{beginning}.", f"{beginning}-")):
             return hint
-    near = get_close_matches(name, KNOWN, n=1)
-    return f"did you mean `{near[0]}`?" if near else "docs/stores.md lists the settings"
+    near = get_close_matches(usual, KNOWN | CATALOG_KNOWN, n=1)
+    return f"did you mean `{near[0]}`?" if near else "docs/catalogs.md and docs/stores.md list the settings"
 
 
 def _text(properties: Mapping[str, Any], name: str) -> str | None:

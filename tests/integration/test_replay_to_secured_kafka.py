@@ -1,10 +1,10 @@
-"""`archiver replay --to-kafka` into a cluster that asks who is there: TLS with SASL, and with certificates of both."""
+"""`archiver replay --to-kafka` into a cluster that authenticates: SASL over TLS, certificates, IAM, and tokens."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,15 +15,17 @@ from archiver.kafka import msk_iam
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
 from tests.support.engine.inline_engine import InlineEngine
+from tests.support.kafka import token_functions
 from tests.support.kafka.group_commits import commit, committed_by
 from tests.support.kafka.secured_broker import IAM_ACCOUNT, PASSWORD, USER, SecuredBroker, secured_broker
+from tests.support.servers.oidc_server import TokenEndpoint, token_endpoint
 from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
 PARTITIONS = 2
 RECORDS = 400
-WAYS = ("SCRAM over TLS", "mutual TLS", "AWS_MSK_IAM")
+WAYS = ("SCRAM over TLS", "mutual TLS", "AWS_MSK_IAM", "OAUTHBEARER", "sasl.token.provider")
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +51,48 @@ def archived(stack: Stack) -> tuple[Path, str, str]:
     return config, topic, group
 
 
-def options(broker: SecuredBroker, way: str) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[TokenEndpoint]:
+    with token_endpoint({USER: PASSWORD}) as running:
+        yield running
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    broker: SecuredBroker
+    endpoint: TokenEndpoint
+
+    def __call__(self, way: str) -> dict[str, str]:
+        return options(self.broker, way, self.endpoint)
+
+
+@pytest.fixture
+def login(broker: SecuredBroker, endpoint: TokenEndpoint) -> Login:
+    return Login(broker, endpoint)
+
+
+def options(broker: SecuredBroker, way: str, endpoint: TokenEndpoint) -> dict[str, str]:
+    """The broker's sessions by OAUTHBEARER last two seconds: both clients must authenticate again."""
     files = broker.folder
     match way:
+        case "OAUTHBEARER":
+            return {
+                "bootstrap.servers": broker.addresses["OAUTH"],
+                "security.protocol": "sasl_plaintext",
+                "sasl.mechanism": way,
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": endpoint.url,
+                "sasl.oauthbearer.client.id": USER,
+                "sasl.oauthbearer.client.secret": PASSWORD,
+                "sasl.oauthbearer.scope": "kafka",
+            }
+        case "sasl.token.provider":
+            return {
+                "bootstrap.servers": broker.addresses["OAUTH"],
+                "security.protocol": "sasl_plaintext",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.token.provider": f"{token_functions.__name__}:from_endpoint",
+            }
         case "SCRAM over TLS":
             return {
                 "bootstrap.servers": broker.addresses["SCRAMTLS"],
@@ -91,7 +132,8 @@ def content(records: list[Seen]) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture(autouse=True)
-def _iam_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def _credentials(monkeypatch: pytest.MonkeyPatch, endpoint: TokenEndpoint) -> None:
+    monkeypatch.setenv(token_functions.ENDPOINT, json.dumps([endpoint.url, USER, PASSWORD]))
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", IAM_ACCOUNT[0])
@@ -101,37 +143,44 @@ def _iam_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_records_and_groups_arrive(
-    stack: Stack, broker: SecuredBroker, archived: tuple[Path, str, str], tmp_path: Path, way: str
+    stack: Stack, login: Login, archived: tuple[Path, str, str], tmp_path: Path, way: str
 ) -> None:
     config, topic, group = archived
+    given = login(way)
     target = unique("copy")
     more = ("--create", "--translate-groups", group)
-    done = move(config, topic, target, options(broker, way), *more)
+    done = move(config, topic, target, given, *more)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-2])["records"] == RECORDS
-    there = Stack(replace(stack.endpoints, bootstrap_servers=broker.open_address), tmp_path)
+    there = Stack(replace(stack.endpoints, bootstrap_servers=login.broker.open_address), tmp_path)
     wait_until_decided(there, target, PARTITIONS)
     assert content(from_kafka(there, target, PARTITIONS)) == content(from_kafka(stack, topic, PARTITIONS))
     assert committed_by(there, group, target, PARTITIONS) == {0: 50, 1: 60}
-    again = move(config, topic, target, options(broker, way), *more)
+    again = move(config, topic, target, given, *more)
     report = json.loads(again.stdout.splitlines()[-2])
     assert (again.exit_code, report["records"], report["resumed"]) == (0, 0, True)
     assert len(from_kafka(there, target, PARTITIONS)) == RECORDS
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"),
+    ("way", "wrong", "error"),
     [
-        ({"sasl.password": "not " + PASSWORD}, "AccessDenied"),
-        ({"ssl.ca.location": None, "socket.connection.setup.timeout.ms": "2000"}, "BrokerUnavailable"),
+        ("SCRAM over TLS", {"sasl.password": "not " + PASSWORD}, "AccessDenied"),
+        (
+            "SCRAM over TLS",
+            {"ssl.ca.location": None, "socket.connection.setup.timeout.ms": "2000"},
+            "BrokerUnavailable",
+        ),
+        ("AWS_MSK_IAM", {"sasl.aws.region": "us-east-1"}, "AccessDenied"),
+        ("OAUTHBEARER", {"sasl.oauthbearer.client.secret": "not " + PASSWORD}, "AccessDenied"),
     ],
-    ids=["password", "authority"],
+    ids=["password", "authority", "region", "secret"],
 )
-def test_a_target_that_cannot_be_entered_is_told(
-    broker: SecuredBroker, archived: tuple[Path, str, str], wrong: dict[str, str | None], error: str
+def test_a_target_that_refuses_the_login_is_named(
+    login: Login, archived: tuple[Path, str, str], way: str, wrong: dict[str, str | None], error: str
 ) -> None:
     config, topic, _ = archived
-    given = options(broker, "SCRAM over TLS") | wrong
+    given = login(way) | wrong
     done = move(config, topic, unique("copy"), {name: text for name, text in given.items() if text is not None})
     assert done.exit_code == 1, done.output
     assert json.loads(done.stderr.splitlines()[-1])["error"]["kind"] == error

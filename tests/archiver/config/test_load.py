@@ -261,7 +261,11 @@ def test_defaults_keep_the_limits_of_their_keys(tmp_path: Path, name: str, secti
     ("text", "message"),
     [
         ('[catalog]\n"s3.sse.typ" = "kms"\nuri = "http://x"\n', "catalog: s3.sse.typ has no effect here"),
+        ('[catalog]\nwharehouse = "w"\nuri = "http://x"\n', "catalog: wharehouse has no effect .* `warehouse`"),
+        ('[catalog]\nuri = "http://x"\nssl.cabundle = "/none.pem"\n', "ssl.cabundle: there is no file /none.pem"),
+        ('[catalog]\nuri = "http://x"\nssl.client.key = "/dev/null"\n', "ssl.client.key needs ssl.client.cert"),
         ('[archive]\njournal = "s3://b/j"\n"journal.s3.sse.tpe" = "kms"\n', "journal.s3.sse.tpe has no effect here"),
+        ('[archive]\njournal = "s3://b/j"\n"journal.fs.s3a.endpoint" = "x"\n', "journal.fs.s3a.endpoint has no effect"),
         ('[archive]\njournal = "s3://b/j"\n"journal.s3.sse.type" = "x"\n', "journal.s3.sse.type: 'x' is no kind"),
     ],
 )

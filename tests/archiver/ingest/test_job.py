@@ -7,17 +7,25 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyiceberg.schema import Schema
 
 from archiver.audit.checkpoints import load_key
 from archiver.audit.signing import SigningKey
 from archiver.config import load_config
 from archiver.errors import ConfigError
+from archiver.ingest.events import TableNoted
 from archiver.ingest.job import ArchiveJob
+from schema_mapping import LedgerState, assign
+from tests.support.schemas.proto_text import compile_text
 
 CONFIG = (
     '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
     '[registry]\ndsn = "postgresql://127.0.0.1:1/none"\n'
 )
+
+
+def configured(job: ArchiveJob, brokers: Any, *, waits: bool) -> Any:
+    return job._configured(brokers, waits=waits)
 
 
 def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
@@ -31,7 +39,7 @@ def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
 
     def look(*, waits: bool) -> list[str]:
         caplog.clear()
-        job._configured(brokers, waits=waits)
+        configured(job, brokers, waits=waits)
         return caplog.messages
 
     assert look(waits=False) == []
@@ -47,7 +55,7 @@ def test_topics_of_one_table_do_not_stop_the_job(tmp_path: Path) -> None:
     path.write_text(CONFIG + '[topics."a[._]b"]\n')
     brokers = cast("Any", SimpleNamespace(topics=lambda: ["a.b", "a_b"]))
     job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
-    assert [(topic.name, topic.table) for topic in job._configured(brokers, waits=False)] == [
+    assert [(topic.name, topic.table) for topic in configured(job, brokers, waits=False)] == [
         ("a.b", "kafka.a_b"),
         ("a_b", "kafka.a_b"),
     ]
@@ -57,13 +65,37 @@ def test_a_pattern_of_internal_topics_names_the_way(tmp_path: Path, caplog: pyte
     path = tmp_path / "archiver.toml"
     path.write_text(CONFIG + '[topics."__*"]\n[topics.orders]\n')
     brokers = cast("Any", SimpleNamespace(topics=lambda: ["orders"]))
-    ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=True)
+    configured(ArchiveJob(load_config(path, {}), engine=cast("Any", None)), brokers, waits=True)
     (message,) = caplog.messages
     assert message.startswith('no topic of the cluster matches the section [topics."__*"] yet; patterns leave out')
     assert message.endswith("Kafka's internal topics: name them, as in [topics.__consumer_offsets]")
     path.write_text(CONFIG + '[topics."__*"]\n')
     with pytest.raises(ConfigError, match=r"internal topics: name them, as in \[topics\.__consumer_offsets\]"):
-        ArchiveJob(load_config(path, {}), engine=cast("Any", None))._configured(brokers, waits=False)
+        configured(ArchiveJob(load_config(path, {}), engine=cast("Any", None)), brokers, waits=False)
+
+
+def test_the_first_run_notes_limits_and_a_catalog_that_rewrites(tmp_path: Path) -> None:
+    path = tmp_path / "archiver.toml"
+    path.write_text(CONFIG.replace("http://127.0.0.1:1", "https://s3tables.eu-west-1.amazonaws.com/iceberg", 1))
+    lines = "".join(f"int32 f{number} = {number};" for number in range(1, 1_501))
+    wide = assign(LedgerState(), value=compile_text(f'syntax = "proto3"; package t; message M {{ {lines} }}'))
+    narrow = assign(LedgerState(), value=compile_text('syntax = "proto3"; package t; message M { int32 a = 1; }'))
+    events: list[object] = []
+    job = ArchiveJob(load_config(path, {}), observer=events.append, engine=cast("Any", None))
+
+    def notes(schema: Schema, *, is_first: bool) -> list[str]:
+        events.clear()
+        opened = SimpleNamespace(topic=SimpleNamespace(topic="orders"), change=SimpleNamespace(schema=schema))
+        job._note_table(cast("Any", opened), is_first=is_first)
+        return [note for event in events if isinstance(event, TableNoted) for note in event.notes]
+
+    limit, rewrites = notes(wide.iceberg_schema, is_first=True)
+    assert "Snowflake takes at most 1,000 sub-columns of a structured column, and `val` has 1,505" in limit
+    assert "max_columns" in limit
+    assert rewrites.startswith("S3 Tables compacts files")
+    assert len(notes(wide.iceberg_schema, is_first=False)) == 1
+    assert len(notes(narrow.iceberg_schema, is_first=True)) == 1
+    assert notes(narrow.iceberg_schema, is_first=False) == []
 
 
 def test_a_signing_key_is_read_before_any_server_and_then_never_missed(tmp_path: Path) -> None:

@@ -91,6 +91,30 @@ def test_records_that_are_too_large(lake: Lake, archive: Any, largest: int | Non
         check(lake, selection=Selection.parse(start="2"), most=1_900_000)
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"key": NOISE},
+        {"headers": [(b"h", NOISE)]},
+        {"value": None, "headers": [(b"a", NOISE[::2]), (b"b", NOISE[1::2])]},
+    ],
+    ids=["key", "header", "headers of a tombstone"],
+)
+@pytest.mark.parametrize("largest", [2_000_200, None])
+def test_records_that_are_large_outside_their_value(
+    lake: Lake, archive: Any, parts: dict[str, Any], largest: int | None
+) -> None:
+    small = {"partition": 0, "key": b"k", "value": b"v", "headers": [], "timestamp": NOW}
+    rows = [archive.row(**small | {"offset": 0}), archive.row(**small | parts | {"offset": 1})]
+    lake.add(archive.rows, archive.batch(rows), 0, 2, largest=largest)
+    with pytest.raises(ConfigError, match=r"at most 1,048,588 bytes, and one record is larger") as error:
+        check(lake)
+    assert (error.value.context["large_partition"], error.value.context["large_offset"]) == (0, 1)
+    needed = int(str(error.value).partition("max.message.bytes to ")[2].split()[0])
+    assert needed >= len(NOISE)
+    check(lake, most=needed)
+
+
 def test_records_that_compress_are_taken(lake: Lake, archive: Any) -> None:
     add(lake, archive, 0, (NOW, ZEROS), largest=len(ZEROS) + 50)
     check(lake)

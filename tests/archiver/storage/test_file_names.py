@@ -36,6 +36,21 @@ def test_a_long_topic_is_cut(length: int) -> None:
     assert [[bool(name and name.is_of(topic)) for topic in topics] for name in parsed] == [[True, False], [False, True]]
 
 
+@pytest.mark.parametrize(
+    "topic",
+    ["__consumer_offsets", "a-0-00000000000000000001", "...", "x" * 87 + "-reprocessed-01", "9lives-", "-" * 249],
+)
+def test_topics_that_look_like_other_parts_of_a_name(topic: str) -> None:
+    name = DataFileName(topic=topic, ulid=new_id(), extension="parquet", partition=0, start_offset=7)
+    parsed = DataFileName.parse(str(name))
+    assert parsed is not None
+    assert (parsed.partition, parsed.start_offset, parsed.is_of(topic)) == (0, 7, True)
+    assert not parsed.is_of(topic[:-1] or "x")
+    several = DataFileName.parse(str(DataFileName(topic=topic, ulid=new_id(), extension="parquet")))
+    assert several is not None
+    assert (several.partition, several.is_of(topic)) == (None, True)
+
+
 def test_names_with_whole_topics_stay_readable() -> None:
     topic = "x" * 249
     name = DataFileName.parse(f"{topic}-0-00000000000000000012-01jz0000000000000000000000.parquet")

@@ -16,10 +16,13 @@ def fields(count: int, kind: str = "int32", prefix: str = "f") -> SourceSchema:
 
 
 def nested(levels: int, kind: str = "M{} m = 2;") -> SourceSchema:
-    messages = [f"message M{level} {{ int32 a = 1; {kind.format(level + 1)} }}" for level in range(1, levels)]
+    messages = [
+        f"message M{level} {{ int32 a = 1; {kind.replace('{}', str(level + 1))} }}" for level in range(1, levels)
+    ]
     messages.append(f"message M{levels} {{ int32 a = 1; }}")
     messages[0] = messages[0].replace("message M1 ", "message M ")
-    return compile_text('syntax = "proto3"; package t; ' + " ".join(messages))
+    imported = 'import "google/protobuf/duration.proto"; ' if "Duration" in kind else ""
+    return compile_text(f'syntax = "proto3"; package t; {imported}' + " ".join(messages))
 
 
 def limits(source: SourceSchema, **options: int) -> dict[str, tuple[int, int, str]]:
@@ -33,7 +36,13 @@ def test_sub_columns_of_snowflake() -> None:
     number, limit, setting = limits(fields(1_500))["Snowflake"]
     assert (number, limit) == (1_505, 1_000)
     assert "(archiver.column).exclude" in setting
-    assert "has 1,505 columns without them" in setting
+    (exceeded,) = exceeded_limits(assign(LedgerState(), value=fields(1_500)).iceberg_schema)
+    assert exceeded.text == (
+        "Snowflake takes at most 1,000 sub-columns of a structured column, and `val` has 1,505. If Snowflake must read"
+        " the table, set (archiver.column).exclude on fields in the .proto (for JSON: a schema with fewer members)"
+        " before the first record is archived: columns stay in a table that has them. `max_columns` leaves out only"
+        " messages inside the message, which has 1,505 columns without them; Avro has no setting for them"
+    )
     assert limits(fields(995)) == {}
     assert limits(fields(996))["Snowflake"][0] == 1_001
     parts = "".join(f"M{part} m{part} = {part};" for part in range(1, 16))
@@ -52,8 +61,41 @@ def test_levels_of_bigquery(kind: str) -> None:
 
 
 def test_maps_are_records_in_bigquery() -> None:
-    assert limits(nested(9, "map<string, M{}> m = 2;"))["BigQuery"] == (17, 15, "max_depth = 14")
+    assert limits(nested(9, "map<string, M{}> m = 2;"))["BigQuery"] == (17, 15, "max_depth = 7")
     assert limits(nested(7, "map<string, M{}> m = 2;")) == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "kind", "depth"),
+    [
+        (9, "map<string, M{}> m = 2;", 7),
+        (14, "repeated M{} m = 2; map<string, M{}> n = 3;", 7),
+        (16, "M{} m = 2; map<string, int32> n = 3; map<string, google.protobuf.Duration> o = 4;", 13),
+        (16, "M{} m = 2; repeated google.protobuf.Duration n = 3;", 14),
+    ],
+)
+def test_the_depth_that_is_advised_suffices(count: int, kind: str, depth: int) -> None:
+    source = nested(count, kind)
+    levels, _, setting = limits(source)["BigQuery"]
+    assert levels > 15
+    assert setting == f"max_depth = {depth}"
+    assert limits(source, max_depth=depth) == {}
+    assert limits(source, max_depth=depth + 1) != {}, "and is the greatest"
+
+
+def test_the_columns_that_are_advised_for_glue_suffice() -> None:
+    parts = "".join(f"M{part} a_part_{part} = {part};" for part in range(1, 20))
+    short, long = (
+        "".join(f"int32 {name}{number} = {number};" for number in range(1, 100)) for name in ("f", "f" * 200 + "_")
+    )
+    inner = "".join(f"message M{part} {{ {short if part < 10 else long} }}" for part in range(1, 20))
+    source = compile_text(f'syntax = "proto3"; package t; message M {{ {parts} {inner} }}')
+    number, limit, setting = limits(source)["AWS Glue"]
+    assert number > limit
+    name, _, columns = setting.partition(" = ")
+    assert name == "max_columns"
+    assert 500 < int(columns) < 1_000
+    assert "AWS Glue" not in limits(source, max_columns=int(columns))
 
 
 def test_types_of_glue() -> None:

@@ -42,6 +42,13 @@ def test_the_error_names_the_key_and_the_owner() -> None:
         (("ORDERS", "Orders", "orders"), "Orders", ["ORDERS", "orders"]),
         (("a.b", "A_B", "a_b", "c"), "a_b", ["A_B", "a.b"]),
         (("x..y", "x._y", "x.y"), "x..y", ["x._y"]),
+        (("_a", ".a", "a_", "a."), ".a", ["_a", "a.", "a_"]),  # of a_ and a. neither has the table
+        (
+            ("EU.Orders.V1", "eu_orders_v1", "eu.orders_v1", "eu.orders.v2"),
+            "eu.orders_v1",
+            ["EU.Orders.V1", "eu_orders_v1"],
+        ),
+        (("9.1", "9_1", "91"), "9_1", ["9.1"]),
     ],
 )
 def test_one_of_many_keeps_the_table(names: tuple[str, ...], owner: str, refused: list[str]) -> None:

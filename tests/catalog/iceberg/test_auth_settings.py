@@ -6,12 +6,15 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from catalog.errors import CatalogUnreachable
 from catalog.iceberg.auth_settings import AuthSettingError, check_auth, with_auth
 from catalog.iceberg.rest import connect
-from tests.support.servers.serving import serving
+from tests.support.servers.certificates import Authority
+from tests.support.servers.serving import answering, serving
 
 OAUTH = {
     "uri": "http://catalog",
@@ -113,3 +116,26 @@ def test_tokens_are_renewed() -> None:
     assert server.tokens > 1, "a token that is about to expire is not used again"
     assert server.seen[0] == "Bearer token-1"
     assert server.seen[-1] != server.seen[0]
+
+
+def test_a_catalog_of_a_private_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(Authority(tmp_path, "another").certificate))
+    certificate, key = authority.issue("catalog", "IP:127.0.0.1")
+    with answering(200, {"defaults": {}, "overrides": {}}, certificate=(certificate, key)) as uri:
+        with pytest.raises(CatalogUnreachable, match="certificate verify failed"):
+            connect({"uri": uri}, timeout_seconds=5)
+        connect({"uri": uri, "ssl.cabundle": str(authority.certificate)}, timeout_seconds=5).close()
+
+
+def test_a_catalog_that_demands_certificates(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    pair = authority.issue("catalog", "IP:127.0.0.1")
+    certificate, key = authority.issue("archiver")
+    answer = {"defaults": {}, "overrides": {}}
+    with answering(200, answer, certificate=pair, clients_of=authority.certificate) as uri:
+        trusting = {"uri": uri, "ssl.cabundle": str(authority.certificate)}
+        with pytest.raises(CatalogUnreachable):
+            connect(trusting, timeout_seconds=5)
+        identity = {"ssl.client.cert": str(certificate), "ssl.client.key": str(key)}
+        connect(trusting | identity, timeout_seconds=5).close()

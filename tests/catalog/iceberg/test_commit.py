@@ -8,9 +8,12 @@ import requests
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     BadRequestError,
+    CommitFailedException,
     CommitStateUnknownException,
     ForbiddenError,
     RESTError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
     UnauthorizedError,
 )
 from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
@@ -325,6 +328,12 @@ def test_a_refusal_is_not_tried_again(catalog: MemoryCatalog):
         CommitStateUnknownException("500: unknown"),
         RESTError("422: unprocessable"),
         RESTError("418: a proxy"),
+        ForbiddenError("403: CommitStateUnknownException: the database's answer was lost"),
+        BadRequestError("400: a gateway cut the request's connection"),
+        CommitFailedException("409: the lock of the first attempt is still there"),
+        ServiceUnavailableError("503: behind the load balancer"),
+        TooManyRequestsError("429: slow down"),
+        requests.ConnectionError("Connection aborted"),
     ],
 )
 def test_a_landed_commit_counts_after_any_answer(catalog: MemoryCatalog, answer: Exception):

@@ -107,6 +107,50 @@ def test_messages_are_whole():
         raise exceptions.ForbiddenError(reason)
 
 
+def test_lines_of_a_store_are_kept():
+    answer = (
+        'Error performing PUT x: status code: 403 Forbidden: <?xml version="1.0" encoding="UTF-8"?>\n'
+        "<Error><Code>AccessDenied</Code>\n<Message>not authorized with an explicit deny in\n"
+        " the policy Encrypt</Message></Error>"
+    )
+    with pytest.raises(CatalogDenied, match="a policy denies this request") as caught, in_our_words("http://catalog"):
+        raise OSError(answer)
+    assert caught.value.context["cause"] == "OSError: " + answer.replace("\n ", " ").replace("\n", " ")
+
+
+def test_pages_of_proxies_lose_their_markup():
+    page = "<html><head><style>a {\n}</style><title>403 Forbidden</title></head>\n<body><h1>Not from here</h1></body>"
+    with pytest.raises(CatalogDenied, match=r"payload: 403 Forbidden Not from here\. "), in_our_words("http://catalog"):
+        raise exceptions.ForbiddenError(f"RESTError 403: Could not decode json payload: {page}</html>")
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason", "advice"),
+    [
+        (
+            "https://glue.eu-west-1.amazonaws.com/iceberg",
+            "AccessDeniedException: a is not authorized to perform: glue:CreateTable with an explicit deny in a policy",
+            "A policy denies this request, and no grant helps: change the policy that the catalog names",
+        ),
+        (
+            "https://s3tables.eu-west-1.amazonaws.com/iceberg",
+            "AccessDeniedException: User: arn:aws:iam::1:user/a is not authorized to perform: s3tables:CreateTable",
+            "Check the AWS identity that signs (environment, profile or role), and its rights",
+        ),
+        (
+            "http://polaris:8181/api/catalog",
+            "Principal 'archiver' is not authorized for op CREATE_TABLE",
+            "Check catalog.credential or catalog.token, and what they may do in the catalog",
+        ),
+    ],
+)
+def test_denials_of_catalogs_say_what_helps(uri: str, reason: str, advice: str):
+    with pytest.raises(CatalogDenied) as caught, in_our_words(uri):
+        raise exceptions.ForbiddenError(reason)
+    assert caught.value.message.endswith(f"ForbiddenError: {reason}. {advice}")
+    assert not caught.value.retryable
+
+
 def test_a_denied_manifest_is_not_tried_again():
     with pytest.raises(CatalogDenied, match="a policy denies this request") as caught, in_our_words("http://catalog"):
         raise OSError("AWS Error ACCESS_DENIED during PutObject operation: x with an explicit deny in a policy")

@@ -5,13 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pyiceberg.io import FileIO
 
+from archiver.errors import StorageDenied
+from archiver.storage.objects import ObjectStore
 from catalog.iceberg.file_io import S3FileIO
 from catalog.iceberg.store_settings import StoreSettingError
+from tests.support.servers.serving import serving
 from tests.support.servers.sts_server import KEY, TOKEN, StsServer, sts_server
 from tests.support.storage.demanding_store import DemandingStore, Demands, demanding_store
 from tests.support.timing.eventually import comes_true
@@ -21,6 +26,12 @@ _RESOLVED = """
 import pyarrow.fs as fs
 fs.initialize_s3(fs.S3LogLevel.Debug)
 fs.S3FileSystem(endpoint_override="http://127.0.0.1:1", region="eu-west-1").get_file_info("lake/a")
+"""
+_WRITTEN = """
+import sys
+from catalog.iceberg.s3_writer import S3Writer
+settings = {"s3.sse.type": "kms", "s3.proxy-uri": sys.argv[1]}
+S3Writer(settings, "lake", "eu-west-1").create("lake/a").close()
 """
 
 
@@ -55,6 +66,17 @@ def test_a_role_is_assumed(sts: StsServer, store: DemandingStore, encryption: di
     assert {request["RoleArn"] for request in sts.requests} == {ROLE["s3.role-arn"]}
     assert {request["RoleSessionName"] for request in sts.requests} == {"archiver"}
     assert store.keys == {(KEY, TOKEN)}
+
+
+def test_a_refused_role_is_named(sts: StsServer, store: DemandingStore) -> None:
+    sts.refuses = True
+    client = ObjectStore.of({**without_keys(store).properties, **ROLE, "s3.sse.type": "kms"})
+    with pytest.raises(StorageDenied, match=r"AWS refuses the role \(AssumeRole\)\. Its trust policy") as refused:
+        client.write("s3://lake/a", b"x")
+    assert "is not authorized to perform: sts:AssumeRole" in refused.value.context["cause"]
+    assert "Grant" not in refused.value.message
+    assert not refused.value.retryable
+    assert store.objects == {}
 
 
 def test_an_alias_of_an_access_point_is_a_bucket(store: DemandingStore) -> None:
@@ -92,3 +114,35 @@ def test_pyarrow_takes_a_web_identity(tmp_path: Path) -> None:
     text = log.read_text()
     assert "Successfully loaded all required parameters for sts web identity credentials provider" in text
     assert "sts.eu-west-1.amazonaws.com" in text
+
+
+class _Proxy(BaseHTTPRequestHandler):
+    """Passes nothing on."""
+
+    connected: ClassVar[list[str]]
+
+    def do_CONNECT(self) -> None:
+        self.connected.append(self.path)
+        self.send_error(403)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_second_client_takes_a_web_identity(tmp_path: Path) -> None:
+    """It has no other address for web identities than AWS's own, so a proxy is the witness."""
+    token = tmp_path / "token"
+    token.write_text("a token of the cluster")
+    environment = {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
+        "AWS_ROLE_ARN": ROLE["s3.role-arn"],
+        "AWS_REGION": "eu-west-1",
+        "HOME": str(tmp_path),
+    }
+    connected: list[str] = []
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), type("Proxy", (_Proxy,), {"connected": connected}))) as proxy:
+        command = (sys.executable, "-c", _WRITTEN, f"http://127.0.0.1:{proxy.server_port}")
+        with subprocess.Popen(command, env=environment) as process:
+            comes_true(lambda: bool(connected), 60)
+            process.kill()  # it would try on
+    assert set(connected) == {"sts.eu-west-1.amazonaws.com:443"}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 from pyiceberg import io
+from pyiceberg.catalog import rest
 from pyiceberg.io import pyarrow as pyarrow_io
 
 from catalog.iceberg import store_settings
-from catalog.iceberg.store_settings import KNOWN, StoreSettingError, WriteHeaders, check_store_settings
+from catalog.iceberg.store_settings import CATALOG_KNOWN, KNOWN, StoreSettingError, WriteHeaders, check_store_settings
 
 KMS = {"s3.sse.type": "kms"}
 
@@ -16,6 +20,16 @@ KMS = {"s3.sse.type": "kms"}
     ("properties", "message"),
     [
         ({"s3.sse.typ": "kms"}, "s3.sse.typ has no effect here: did you mean `s3.sse.type`"),
+        ({"S3.SSE.type": "kms"}, "S3.SSE.type has no effect here: did you mean `s3.sse.type`"),
+        ({"sse.type": "kms"}, "sse.type has no effect here: did you mean `s3.sse.type`"),
+        ({"s3_endpoint": "x"}, "s3_endpoint has no effect here: did you mean `s3.endpoint`"),
+        ({"s3a.endpoint": "x"}, "s3a.endpoint has no effect here: did you mean `s3.endpoint`"),
+        ({"fs.s3a.server-side-encryption-algorithm": "SSE-KMS"}, "fs.s3a.server.*: set `s3.sse.type` to s3, kms"),
+        ({"wharehouse": "x"}, "wharehouse has no effect here: did you mean `warehouse`"),
+        ({"rest.sigv4-enable": "true"}, "did you mean `rest.sigv4-enabled`"),
+        ({"glue.region": "x"}, "glue.region has no effect here: Glue is an Iceberg REST catalog"),
+        ({"client.profile-name": "x"}, "AWS_PROFILE"),
+        ({"spark.hadoop.fs": "x"}, "docs/catalogs.md and docs/stores.md list the settings"),
         ({"s3.sse.type": "custom"}, "SSE-C"),
         ({"s3.sse.type": "AES"}, "write none, s3, kms or dsse-kms"),
         ({"s3.sse.key": "k"}, "s3.sse.key .* needs `s3.sse.type`"),
@@ -48,7 +62,8 @@ def test_settings_without_effect_are_refused_by_name(properties: dict[str, str],
         {"uri": "http://x", "warehouse": "w", "rest.sigv4-enabled": "true", "header.X-Iceberg": "y"},
         {"warehouse": "arn:aws:s3tables:eu-west-1:1:bucket/lake"},
         {"s3.role-arn": "x", "s3.path-style-access": "true"},
-        {"py-io-impl": "x", "s3.server-side-encryption": "aws:kms"},
+        {"py-io-impl": "x", "s3.server-side-encryption": "aws:kms", "mine": "x"},
+        {"uri": "http://x", "ssl.cabundle": "ca.pem", "auth.type": "google", "rest-page-size": "5", "prefix": "p"},
         {"adls.sas-token.acme.dfs.core.windows.net": "x"},
         {"s3.sse.type": "none", "s3.role-arn": "x"},
         KMS | {"s3.role-arn": "x"},
@@ -78,6 +93,17 @@ def test_every_setting_that_pyarrow_reads_is_known():
     }
     assert len(names) > 30
     assert names <= KNOWN
+
+
+def test_every_setting_that_the_catalogs_client_reads_is_known():
+    """pyiceberg's client looks settings up by constants. `auth` and `ssl` are nested, the session is no text."""
+    source = inspect.getsource(rest)
+    looked_up = set(re.findall(r"[pP]roperties(?:\.get\(|, )([A-Z][A-Z0-9_]+)\b", source))
+    names = {value for name in looked_up if isinstance(value := getattr(rest, name, None), str)}
+    assert len(names) >= 15
+    assert names - {"auth", "ssl", "botocore_session", "format-version"} <= CATALOG_KNOWN | KNOWN | {
+        "client.profile-name"
+    }
 
 
 def test_headers():

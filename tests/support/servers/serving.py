@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socketserver import BaseServer
 from typing import TypeVar
 
@@ -25,10 +27,22 @@ def serving(server: Server) -> Iterator[Server]:
             thread.join()
 
 
+class _TlsServer(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Clients that end a handshake are expected."""
+
+
 @contextmanager
 def answering(
-    status: int, body: object, *, after_seconds: float = 0.0, headers: Mapping[str, str] | None = None
+    status: int,
+    body: object,
+    *,
+    after_seconds: float = 0.0,
+    headers: Mapping[str, str] | None = None,
+    certificate: tuple[Path, Path] | None = None,
+    clients_of: Path | None = None,
 ) -> Iterator[str]:
+    """With a `certificate` and its key by TLS, for clients with certificates of `clients_of` if it is given."""
     over = threading.Event()
 
     class Answer(BaseHTTPRequestHandler):
@@ -47,9 +61,14 @@ def answering(
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    server = (ThreadingHTTPServer if certificate is None else _TlsServer)(("127.0.0.1", 0), Answer)
+    if certificate is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients_of)
+        context.load_cert_chain(*certificate)
+        context.verify_mode = ssl.CERT_NONE if clients_of is None else ssl.CERT_REQUIRED
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     with serving(server):
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}"
         finally:
             over.set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +21,7 @@ from tests.support.servers.serving import serving
 _SIGNER = re.compile(r"Credential=([^/]+)/")
 SSE = "x-amz-server-side-encryption"
 KMS_KEY = "x-amz-server-side-encryption-aws-kms-key-id"
+_CHECKSUM_HEADERS = ("x-amz-sdk-checksum-algorithm", "x-amz-trailer")
 DENY = (
     "User: arn:aws:iam::1:user/archiver is not authorized to perform: s3:PutObject on resource: "
     '"arn:aws:s3:::lake/x" with an explicit deny in a resource-based policy'
@@ -41,6 +42,23 @@ class Demands:
     encryption: str | None = None
     kms_key: str | None = None
     checksum_status: int | None = None
+
+    def refusal(self, command: str, path: str, headers: Mapping[str, str]) -> tuple[int, bytes] | None:
+        """Return status and body if the request is refused. `headers` have lower-case names."""
+        query = parse_qs(urlsplit(path).query, keep_blank_values=True)
+        begins = (command == "PUT" and "partNumber" not in query) or "uploads" in query
+        checked = {name for name in headers if name.startswith("x-amz-checksum") or name in _CHECKSUM_HEADERS}
+        if self.checksum_status is not None and checked - {"x-amz-checksum-mode"} and command in {"PUT", "POST"}:
+            code = {501: "NotImplemented", 400: "InvalidArgument", 500: "InternalError"}[self.checksum_status]
+            return self.checksum_status, _error(code, "A header you provided implies functionality that is not there")
+        given = headers.get(SSE), headers.get(KMS_KEY)
+        if begins and self.encryption is not None and given != (self.encryption, self.kms_key):
+            return 403, _error("AccessDenied", DENY)
+        return None
+
+
+def _error(code: str, message: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
 
 
 @dataclass(slots=True)
@@ -85,19 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {key.lower(): value for key, value in self.headers.items()}
         if match := _SIGNER.search(headers.get("authorization", "")):
             self.server.keys.add((match[1], headers.get("x-amz-security-token")))
-        demands = self.server.demands
-        begins = (self.command == "PUT" and "partNumber" not in query) or "uploads" in query
-        checked = [key for key in headers if key.startswith("x-amz-checksum") or key in _CHECKSUM_HEADERS]
-        checked = [key for key in checked if key != "x-amz-checksum-mode"]
-        if demands.checksum_status is not None and checked and self.command in {"PUT", "POST"}:
-            code = {501: "NotImplemented", 400: "InvalidArgument", 500: "InternalError"}[demands.checksum_status]
-            self._refuse(demands.checksum_status, code, "A header you provided implies functionality that is not there")
-        elif (
-            begins
-            and demands.encryption is not None
-            and (headers.get(SSE) != demands.encryption or headers.get(KMS_KEY) != demands.kms_key)
-        ):
-            self._refuse(403, "AccessDenied", DENY)
+        if (refusal := self.server.demands.refusal(self.command, self.path, headers)) is not None:
+            self.server.refused.append(f"{self.command} {refusal[0]}")
+            self._answer(*refusal)
         else:
             with self.server.lock:
                 self._serve(name, query, headers, data)
@@ -137,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
                     200, b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
                 )
             case _ if name not in store.objects:
-                self._refuse(404, "NoSuchKey", "no such key")
+                self._answer(404, _error("NoSuchKey", "no such key"))
             case "HEAD":
                 self._answer(200, length=len(store.objects[name].data))
             case _:
@@ -164,10 +172,6 @@ class _Handler(BaseHTTPRequestHandler):
             plain, data = plain + rest[:size], rest[size + 2 :]
         return plain
 
-    def _refuse(self, status: int, code: str, message: str) -> None:
-        self.server.refused.append(f"{self.command} {status}")
-        self._answer(status, f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode())
-
     def _answer(self, status: int, body: bytes = b"", length: int | None = None) -> None:
         self.send_response(status)
         self.send_header("ETag", '"e"')
@@ -179,9 +183,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
-
-
-_CHECKSUM_HEADERS = ("x-amz-sdk-checksum-algorithm", "x-amz-trailer")
 
 
 @contextmanager

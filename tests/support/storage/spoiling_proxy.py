@@ -11,6 +11,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from tests.support.servers.serving import serving
+from tests.support.storage.demanding_store import Demands
 
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 _OURS = frozenset(("transfer-encoding", "connection", "content-length"))
@@ -27,6 +28,9 @@ class Spoiling:
     """The number of the next uploads to answer with 503."""
     keeps: bool = False
     """Removals are answered as by a store whose policy denies them."""
+    demands: Demands = field(default_factory=Demands)
+    refused: list[str] = field(default_factory=list)
+    """The paths of requests that were refused for lack of what is demanded."""
     uploads: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -36,8 +40,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         body = self._body()
-        self.spoiling.uploads.append({name.lower(): value for name, value in self.headers.items()})
-        if self.spoiling.refusals > 0:
+        headers = self._lower_headers()
+        self.spoiling.uploads.append(headers)
+        if (refusal := self.spoiling.demands.refusal(self.command, self.path, headers)) is not None:
+            self.spoiling.refused.append(self.path)
+            self._answer(refusal[0], [("Content-Type", "application/xml")], refusal[1])
+        elif self.spoiling.refusals > 0:
             self.spoiling.refusals -= 1
             self._answer(503, [], b"")
         else:
@@ -53,7 +61,18 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._pass(body)
 
-    do_POST = do_HEAD = do_GET  # noqa: N815 - the names that the base class looks for
+    def do_POST(self) -> None:
+        body = self._body()
+        if (refusal := self.spoiling.demands.refusal(self.command, self.path, self._lower_headers())) is not None:
+            self.spoiling.refused.append(self.path)
+            self._answer(refusal[0], [("Content-Type", "application/xml")], refusal[1])
+        else:
+            self._pass(body)
+
+    do_HEAD = do_GET  # noqa: N815 - the name that the base class looks for
+
+    def _lower_headers(self) -> dict[str, str]:
+        return {name.lower(): value for name, value in self.headers.items()}
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") == "chunked":

@@ -41,6 +41,10 @@ QUOTED = {
     "after a comment": 'message M { int32 a = 1 [(lvl) /* "L0" */ = // ]\n "HIGH"]; }',
     "beside a list": 'message M { option (message_rule) = { s: ["x", "HIGH"], l: "HIGH" }; int32 a = 1; }',
     "after a tab": 'message M {\n\tint32 a = 1 [\n\t  (lvl) =\t"HIGH"]; }',
+    "in two strings": "message M { int32 a = 1 [(lvl) = \"HI\" 'GH']; }",
+    "by a full name": 'message M { int32 a = 1 [(.s.lvl) = "HIGH"]; }',
+    "in angle brackets": 'message M { option (message_rule) = < s: "x", l: "HIGH" >; int32 a = 1; }',
+    "of a map field": 'message M { int32 a = 1; map<string, int32> m = 2 [(lvl) = "HIGH", deprecated = true]; }',
 }
 LISTS = {
     "of a message": "message M { int32 a = 1 [(rule) = [{ l: L0 }, { l: HIGH }]]; }",
@@ -51,6 +55,9 @@ LISTS = {
     "of a oneof": "message M { oneof o { option (oneof_lvl) = [L0, HIGH]; int32 a = 1; } }",
     "over lines": "message M { int32 a = 1 [(rule) = [\n{ s: ['[', \"{\"] }, // one\n{ l: HIGH }\n]]; }",
     "empty": "message M { int32 a = 1 [(rule).s = []]; }",
+    "of a map field": "message M { int32 a = 1; map<string, int32> m = 2 [(rule) = [{ s: 'x' }]]; }",
+    "with adjacent strings": 'message M { int32 a = 1 [(rule).s = ["x" "y", "it\\"s ]"]]; }',
+    "after packed": "message M { int32 a = 1; repeated int32 b = 2 [packed = false, (rule) = [{ l: HIGH }]]; }",
 }
 UNKNOWN = {
     "option": "message M { int32 a = 1 [(un.known) = 1]; }",
@@ -61,6 +68,11 @@ UNKNOWN = {
     "part of an option": "message M { int32 a = 1 [(rule).nope = 1]; }",
     "set twice": 'option (file_rule) = { s: "a" }; option (file_rule) = { s: "b" }; message M { int32 a = 1; }',
     "of an import that is missing": 'import "acme/o.proto"; message M { int32 a = 1 [(acme.o) = 1, (lvl) = HIGH]; }',
+    "of a service": 'message M { int32 a = 1; } service S3 { option (un.known) = "x" "y"; rpc R(M) returns (M); }',
+    "of extensions in parts": "message M { int32 a = 1 [(un.known).(un.other).x = +inf, (.un.dotted) = 0x1F]; }",
+    "of a oneof's member": 'message M { oneof o { int32 a = 1 [(un.known) = { a: [1, 2] b: < c: "}" > }]; } }',
+    "of a stream": "message M { int32 a = 1; }"
+    " service S4 { rpc R(stream M) returns (stream M) { option (un.known) = {}; } }",
 }
 MISSING_IMPORTS = {
     "only options need": 'import "acme/o.proto"; option (acme.f).x = { y: 1 };'
@@ -71,6 +83,9 @@ MISSING_IMPORTS = {
     "of a deep folder": 'import "a-b/c.d/e_f-v1.2/o.proto"; message M { int32 a = 1 [(a_b.c) = "x"]; }',
     "of a service": 'import "google/api/annotations.proto"; import "pgv/validate.proto"; message M { int32 a = 1; }'
     ' service S { rpc R(M) returns (M) { option (google.api.http) = { get: "/v" }; option (pgv.x) = "y"; } }',
+    "named twice": 'import "acme/twice.proto"; import "acme/twice.proto"; message M { int32 a = 1 [(acme.t) = 1]; }',
+    "with a space": 'import "acme/a b.proto"; message M { int32 a = 1 [(acme.ab) = 1]; }',
+    "after a comment": '/* import "x" */ import /* here */ "acme/comment.proto" /* ; */ ; message M { int32 a = 1; }',
 }
 BUILT_IN = {
     "confluent's": 'import "confluent/meta.proto"; import "confluent/type/decimal.proto"; message M { int32 a = 1;'
@@ -96,6 +111,14 @@ BUILT_IN = {
     ' option (buf.validate.message).cel = { id: "x", expression: "true" }; }',
     "buf's with a list": "message M { int32 a = 1;"
     " string s = 2 [(buf.validate.field).string = [{ min_len: 1 }, { max_len: 9 }]]; }",
+    "google's errors": 'import "google/rpc/code.proto"; import "google/rpc/error_details.proto";'
+    " message M { int32 a = 1; google.rpc.Code c = 2; google.rpc.BadRequest b = 3; }",
+    "google's logs": 'import "google/logging/type/log_severity.proto"; import "google/logging/type/http_request.proto";'
+    " message M { int32 a = 1; google.logging.type.LogSeverity s = 2; google.logging.type.HttpRequest r = 3; }",
+    "protobuf's types of types": 'import "google/protobuf/api.proto"; import "google/protobuf/source_context.proto";'
+    " message M { int32 a = 1; google.protobuf.Method m = 2; google.protobuf.SourceContext c = 3; }",
+    "google's calendars": 'import "google/type/datetime.proto"; import "google/type/postal_address.proto";'
+    " message M { int32 a = 1; google.type.DateTime d = 2; google.type.PostalAddress p = 3; }",
 }
 JSON_NAMES = {
     "proto3": "message M { int32 a = 1; string eventType = 2; string event_type = 3; }",
@@ -104,6 +127,10 @@ JSON_NAMES = {
     "of three": "message M { int32 a = 1; int32 x_y_z = 2; int32 xY_z = 3; int32 x_yZ = 4; }",
     "of a map": "message M { int32 a = 1; map<string, int32> by_key = 2; repeated int32 byKey = 3; }",
     "nested": "message M { int32 a = 1; message N { oneof o { int32 f_o = 1; int32 fO = 2; } } N n = 2; }",
+    "of underscores": "message M { int32 a = 1; int32 foo__bar = 2; int32 foo_Bar = 3; int32 fooBar = 4; }",
+    "of digits": "message M { int32 a = 1; int32 x_1 = 2; int32 x1 = 3; }",
+    "given to each other": 'message M { int32 a = 1; int32 b = 2 [json_name = "c"]; int32 c = 3;'
+    ' int32 d = 4 [json_name = "b"]; }',
 }
 
 

@@ -165,6 +165,11 @@ PLAIN_CASES = [
     ("82 00 01 00", "A B.N", 9, "B.N"),
     ("01 80 00", "A B", 8, "A"),
     ("05 00 00 00 00 00", "A", 0, BAD_ENVELOPE),
+    ("04 00 00", "A A.N", 8, "A.N"),  # the plain reading has too few bytes
+    ("02 00 01", "A B.N", 7, "A"),  # 01 is the value's
+    ("02 01 01", "A B.N", 0, BAD_ENVELOPE),  # neither names a message
+    ("01 02", "A B", 0, BAD_ENVELOPE),
+    ("81 80 00 01", "A B", 9, "B"),  # a number of three bytes
 ]
 
 

@@ -9,6 +9,7 @@ import pytest
 from archiver.errors import BadSchema, SchemaRegistryDenied, SchemaRegistryError
 from archiver.schemas.protobuf.registered_schema import CompiledSchema
 from archiver.schemas.registry.client import SchemasOfKind
+from schema_mapping.protobuf.descriptors import find_descriptor
 from tests.support.schemas.fake_registry import FakeRegistry
 from tests.support.schemas.shop_schemas import client
 
@@ -42,6 +43,32 @@ def test_an_id_counts_within_its_context(contexts: FakeRegistry) -> None:
         assert message(one, 1, None) == {"a.X"}
     assert f"{contexts.asked[0]}".endswith("/schemas/ids/1?subject=%3A.ctx%3Aorders-value")
     assert len(contexts.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("context", "quoted"),
+    [
+        (":.team-a.eu:", "%3A.team-a.eu%3A"),
+        (":.lkc-1_x:", "%3A.lkc-1_x%3A"),
+        (":.a%2Fb:", "%3A.a%252Fb%3A"),
+    ],
+)
+def test_other_names_of_contexts(contexts: FakeRegistry, context: str, quoted: str) -> None:
+    contexts.register(f"{context}orders-value", Z, schema_id=1)
+    assert message(client(contexts), 1, f"{context}orders-value") == {"c.Z"}
+    assert message(client(contexts), 1, SUBJECT) == {"b.Y"}
+    assert f"{contexts.asked[0]}".endswith(f"/schemas/ids/1?subject={quoted}orders-value")
+
+
+@pytest.mark.parametrize(("context", "fields"), [("", {"cents"}), (":.ctx:", {"units", "nanos"})])
+def test_references_stay_in_their_context(registry: FakeRegistry, context: str, fields: set[str]) -> None:
+    money = 'syntax = "proto3"; package m; message Money {{ {} }}'
+    registry.register("money", money.format("int64 cents = 1;"), schema_id=1)
+    registry.register(":.ctx:money", money.format("int64 units = 1; int32 nanos = 2;"), schema_id=1)
+    order = 'syntax = "proto3"; package s; import "money.proto"; message Order { m.Money price = 1; }'
+    registry.register(f"{context}orders-value", order, [("money.proto", "money", 1)], schema_id=2)
+    descriptor = find_descriptor(client(registry).latest(f"{context}orders-value").source("s.Order"))
+    assert {field.name for field in descriptor.fields_by_name["price"].message_type.fields} == fields
 
 
 def test_the_context_in_the_url(contexts: FakeRegistry) -> None:
