@@ -52,7 +52,8 @@ ArchiverError
 │   ├── ClientFenced         a newer incarnation of the client has taken over
 │   ├── IntakeFull           (retryable) no room for more rows now
 │   ├── IntakeEnded          (retryable) the topic's log takes in nothing more in this process
-│   └── BadLog               a write-ahead log that was changed, or belongs to another topic or place
+│   ├── BadLog               a write-ahead log that was changed, or belongs to another topic or place
+│   └── LogNotWritten        (retryable) rows of a write-ahead log that should be in the table aren't yet
 ├── TransferTaken            another process has taken over a transfer to Kafka
 ├── SignatureInvalid         a signed document that was changed, or that another key signed
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
@@ -279,6 +280,12 @@ class IntakeEnded(IntakeError):
 
 class BadLog(IntakeError):
     """Names the segment and the position."""
+
+
+class LogNotWritten(IntakeError):
+    """Names the log and its last report. Nothing was changed."""
+
+    retryable: ClassVar[bool] = True
 
 
 class TransferTaken(ArchiverError):

@@ -98,6 +98,10 @@ class LogElsewhere(RegistryError):
     """Names both logs. Nothing was changed."""
 
 
+class LogAbandoned(RegistryError):
+    """Names the log. Nothing was changed."""
+
+
 class RewriteRefused(RegistryError):
     """New files differ in offsets, number or digest of records."""
 

@@ -41,6 +41,10 @@ class Clients:
         self._most = most
         self._clients: dict[str, _Client] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._clients))
+
     def position(self, client: str) -> ClientPosition:
         state = self._clients.get(client)
         return ClientPosition(0, 0) if state is None else ClientPosition(state.incarnation, state.next_id)
@@ -105,13 +109,13 @@ class Clients:
                 client=client,
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, answers: bool = True) -> dict[str, Any]:
         return {
             name: [
                 client.number,
                 client.incarnation,
                 client.next_id,
-                [[digest, answer.batch_id, answer.parts] for digest, answer in client.answers],
+                [[digest, answer.batch_id, answer.parts] for digest, answer in client.answers if answers],
             ]
             for name, client in self._clients.items()
         }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.config import Config, TopicConfig
-from archiver.errors import IntakeEnded
+from archiver.errors import IntakeEnded, IntakeError
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
@@ -26,6 +26,7 @@ from archiver.intake.topic_table import TopicTable
 from archiver.topics.opening import TopicServers
 from catalog.errors import RegistryError
 from catalog.model import new_id
+from catalog.registry.intake_logs import IntakeLogRow, abandoned_error
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class FilledTopic:
             raise
         self._appends = LogThread(self._log, name=topic.name)
         self._stop = threading.Event()
-        self._reported: Mapping[int, int] | None = None
+        self._is_requested = False
         self._reports_at = 0.0
         self._flushed = 0
         self._turns = 0
@@ -113,11 +114,20 @@ class FilledTopic:
         )
 
     def flush(self) -> WrittenTurn:
-        """Write everything acknowledged to the table. Raises subclasses of ContextError."""
+        """Write everything acknowledged to the table. Raises subclasses of ContextError.
+
+        If that was requested, e.g. by an erasure, the rows are removed from the log, too.
+        """
         with self._table.leased(self._row):
-            self._check_epoch()
+            row = self._check_epoch()
+            is_rolled = row.requested > row.written and self._roll()
             use = self._log.use
             turn = write_turn(self._log, self._table, topic=self.config.name)
+        if is_rolled:
+            self._servers.registry.intake.wrote(
+                self._row, wal_id=self._log_id.wal_id, epoch=self._epoch, number=row.requested
+            )
+            self._is_requested = False
         self._flushed = use.appended
         self._waits_since = None
         self._turns += 1
@@ -135,6 +145,7 @@ class FilledTopic:
             self._report()
             if self._log.has_failed:  # its state counts batches that may not be durable
                 return
+            self._log.empty(self._log.next_offsets)
             state = self._log.state_json()
             self._servers.registry.intake.drain(self._row, wal_id=self._log_id.wal_id, epoch=self._epoch, state=state)
         except ContextError as error:
@@ -146,6 +157,8 @@ class FilledTopic:
         registry, name = self._servers.registry, self.config.name
         survey = LogSurvey.read(self._disk, topic=name, most_clients=self._most_clients)
         last = registry.intake.of_topics([self._row]).get(self._row.id)
+        if last is not None and survey.log_id.wal_id in last.abandoned:
+            raise abandoned_error(name, folder=str(self._folder))
         if last is not None and last.wal_id != survey.log_id.wal_id and last.drained:
             check_covered(survey.state.next_offsets, ends, topic=name, last=last.folder)
             survey = self._fresh_log()
@@ -163,6 +176,8 @@ class FilledTopic:
         )
         log.begin(survey, IntakeState.from_json(taken.state, most_clients=self._most_clients))
         self._log_id = survey.log_id
+        kept = last.states if last is not None and last.wal_id == survey.log_id.wal_id else ()
+        self._table.own(wal_id=survey.log_id.wal_id, epoch=taken.epoch, states=[taken.state, *kept])
         return taken.epoch, log
 
     def _fresh_log(self) -> LogSurvey:
@@ -170,7 +185,14 @@ class FilledTopic:
         LogId(wal_id=new_id()).write(self._disk)
         return LogSurvey.read(self._disk, topic=self.config.name, most_clients=self._most_clients)
 
-    def _check_epoch(self) -> None:
+    def _roll(self) -> bool:
+        """Begin another segment, so that earlier ones can be removed. False if there is no room, or the log ended."""
+        try:
+            return self._appends.roll().result()
+        except IntakeError:
+            return False
+
+    def _check_epoch(self) -> IntakeLogRow:
         row = self._servers.registry.intake.of_topics([self._row]).get(self._row.id)
         if row is None or (row.wal_id, row.epoch) != (self._log_id.wal_id, self._epoch):
             error = IntakeEnded(
@@ -180,6 +202,8 @@ class FilledTopic:
             )
             self._log.end(error)
             raise error
+        self._is_requested = row.requested > row.written
+        return row
 
     def _report(self) -> None:
         """Report the log's ends for `archiver status`. Raises RegistryError, and IntakeEnded as `_check_epoch`.
@@ -188,10 +212,8 @@ class FilledTopic:
         """
         self._check_epoch()
         ends = self._log.next_offsets
-        if ends != self._reported:
-            log_id = self._log_id.wal_id
-            self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
-            self._reported = ends
+        log_id = self._log_id.wal_id
+        self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
         self._reports_at = time.monotonic() + _REPORT_SECONDS
 
     def _run(self) -> None:
@@ -216,6 +238,8 @@ class FilledTopic:
 
     def _is_due(self, use: LogUse) -> bool:
         waiting = use.appended - self._flushed
+        if self._is_requested and self._log.ended is None:
+            return True
         if waiting <= 0:
             self._waits_since = None
             return False

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from archiver.errors import IntakeEnded, IntakeError
 from archiver.intake.batches import Acknowledgement, IntakeBatch
@@ -31,12 +31,20 @@ class _Fence:
     done: Future[ClientPosition] = field(default_factory=Future)
 
 
+@dataclass(slots=True)
+class _Roll:
+    done: Future[bool] = field(default_factory=Future)
+
+
+_Request: TypeAlias = _Append | _Fence | _Roll
+
+
 class LogThread:
     """Futures have the errors of `TopicLog.append`."""
 
     def __init__(self, log: TopicLog, *, name: str) -> None:
         self._log = log
-        self._requests: list[_Append | _Fence] = []
+        self._requests: list[_Request] = []
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=f"log-{name}", daemon=True)
@@ -58,6 +66,12 @@ class LogThread:
         self._put(request)
         return request.done
 
+    def roll(self) -> Future[bool]:
+        """Begin another segment after the waiting batches. False if there is no room."""
+        request = _Roll()
+        self._put(request)
+        return request.done
+
     def close(self) -> None:
         """Finish the waiting requests, then refuse new ones."""
         with self._changed:
@@ -66,7 +80,7 @@ class LogThread:
         self._thread.join()
         self._log.close()
 
-    def _put(self, request: _Append | _Fence) -> None:
+    def _put(self, request: _Request) -> None:
         with self._changed:
             if self._is_closed:
                 request.done.set_exception(IntakeEnded("the server stops taking in rows"))
@@ -82,6 +96,8 @@ class LogThread:
                 match group:
                     case []:
                         pass
+                    case [_Roll() as roll]:
+                        _settle(roll, self._log.roll())
                     case [_Fence(is_look=True) as look]:
                         _settle(look, self._log.position(look.client))
                     case [_Fence() as fence]:
@@ -95,13 +111,13 @@ class LogThread:
                     if not request.done.done():
                         request.done.set_exception(error)
 
-    def _next_group(self) -> Sequence[_Append | _Fence]:
-        """The next batches, or one fence. Empty at the end."""
+    def _next_group(self) -> Sequence[_Request]:
+        """The next batches, or one other request. Empty at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._requests or self._is_closed)
             count = size = 0
             for request in self._requests:
-                if isinstance(request, _Fence):
+                if not isinstance(request, _Append):
                     count = count or 1
                     break
                 if count and size + len(request.batch.body) > GROUP_BYTES:
@@ -111,13 +127,15 @@ class LogThread:
         return group
 
 
-def _settle(request: _Append | _Fence, outcome: Acknowledgement | ClientPosition | IntakeError) -> None:
+def _settle(request: _Request, outcome: Acknowledgement | ClientPosition | IntakeError | bool) -> None:
     match request, outcome:
         case _, IntakeError():
             request.done.set_exception(outcome)
         case _Append(), Acknowledgement():
             request.done.set_result(outcome)
         case _Fence(), ClientPosition():
+            request.done.set_result(outcome)
+        case _Roll(), bool():
             request.done.set_result(outcome)
         case _:
             raise AssertionError(outcome)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,12 +46,13 @@ class IntakeState:
         self.sequence += 1
         self.clients.fence(client, incarnation)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, answers: bool = True) -> dict[str, Any]:
+        """Without `answers`, a repeated batch is known as one that was taken in."""
         return {
             "sequence": self.sequence,
             "time_ms": self.time_ms,
             "next_offsets": {str(partition): offset for partition, offset in self.next_offsets.items()},
-            "clients": self.clients.to_json(),
+            "clients": self.clients.to_json(answers=answers),
         }
 
     @classmethod
@@ -62,3 +63,12 @@ class IntakeState:
             next_offsets={int(partition): offset for partition, offset in value.get("next_offsets", {}).items()},
             clients=Clients.from_json(value.get("clients", {}), most=most_clients),
         )
+
+
+def covered_state(states: Sequence[Mapping[str, Any]], ends: Mapping[int, int]) -> Mapping[str, Any]:
+    """The newest of these states, oldest first, whose rows all end at or before `ends`. Empty if there is none."""
+    for state in reversed(states):
+        offsets: Mapping[str, int] = state.get("next_offsets", {})
+        if all(offset <= ends.get(int(partition), 0) for partition, offset in offsets.items()):
+            return state
+    return {}

@@ -16,13 +16,14 @@ from archiver.fault_points import IntakePoint, pass_point
 from archiver.intake.batches import Acknowledgement, IntakeBatch, LoggedBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import Disk, LogFile, disk_error
-from archiver.intake.frames import OVERHEAD, frame
+from archiver.intake.frames import OVERHEAD, frame, read_frame, read_frames
 from archiver.intake.segments import (
     SEGMENT,
     UNFINISHED,
     LogId,
     LogSurvey,
     Segment,
+    apply_entry,
     entries,
     head_of,
     name_segment,
@@ -155,17 +156,40 @@ class TopicLog:
             raise self._fail(error) from error
         return self._state.clients.position(client)
 
-    def batches(self, ends: Mapping[int, int]) -> Iterator[tuple[LoggedBatch, memoryview]]:
-        """Yield durable batches with rows at or after these offsets. Raises IntakeError."""
+    def roll(self) -> bool:
+        """Begin another segment if the open one has entries. False if there is no room. Raises as `append`."""
+        self._check()
         with self._lock:
-            durable = self._durable
+            has_entries = self._segments[-1].first < self._state.sequence
+        if not has_entries:
+            return True
+        try:
+            return self._begin_segment(0)
+        except BaseException as error:
+            raise self._fail(error) from error
+
+    def durable_state(self) -> IntakeState:
+        """The state after the last durable entry, read from the open segment. Raises IntakeError."""
+        with self._lock:
+            segment, size, durable = self._segments[-1], self._segments[-1].size, self._durable
+        data = self._read(segment.name, size)
+        header = read_frame(data, 0)
+        assert header is not None
+        state = IntakeState.from_json(header.head["state"], most_clients=0)
+        for entry in read_frames(data, header.end):
+            if entry.head["sequence"] < durable:
+                apply_entry(state, entry)
+        return state
+
+    def batches(
+        self, ends: Mapping[int, int], *, before: int | None = None
+    ) -> Iterator[tuple[LoggedBatch, memoryview]]:
+        """Yield durable batches with rows at or after these offsets, up to entry `before`. Raises IntakeError."""
+        with self._lock:
+            durable = self._durable if before is None else min(before, self._durable)
             segments = [(segment.name, segment.size) for segment in self._segments if not segment.is_covered(ends)]
         for name, size in segments:
-            try:
-                data = self._disk.read(name, size)
-            except OSError as error:
-                raise disk_error(error, topic=self._topic, segment=name) from error
-            for entry in entries(data):
+            for entry in entries(self._read(name, size)):
                 if entry.head["kind"] == "batch" and entry.head["sequence"] < durable:
                     batch = LoggedBatch.from_json(entry.head)
                     if any(part.end_offset > ends.get(part.partition, 0) for part in batch.parts):
@@ -195,9 +219,31 @@ class TopicLog:
             self._file = None
         self.end(IntakeEnded("the server stops taking in rows", topic=self._topic))
 
+    def empty(self, ends: Mapping[int, int]) -> None:
+        """After `close`: leave one segment without rows, if the table has all rows up to these offsets.
+
+        Raises IntakeError.
+        """
+        self.release(ends)
+        try:
+            if not self._begin_segment(0):
+                raise self._full()
+            assert self._file is not None
+            self._file.close()
+            self._file = None
+        except OSError as error:
+            raise disk_error(error, topic=self._topic) from error
+        self.release(ends)
+
     def end(self, reason: IntakeEnded) -> None:
         """Take in nothing more. Any thread may call it: the file stays open until `close`."""
         self._ended = self._ended or reason
+
+    def _read(self, name: str, size: int) -> bytes:
+        try:
+            return self._disk.read(name, size)
+        except OSError as error:
+            raise disk_error(error, topic=self._topic, segment=name) from error
 
     def _check(self) -> None:
         if self._ended is not None:
@@ -262,9 +308,13 @@ class TopicLog:
         """Whether the segment has room, or a new one could be made. Raises OSError if the disk failed."""
         with self._lock:
             segment = self._segments[-1]
-            used = sum(segment.room for segment in self._segments)
         if segment.size + needed <= segment.room:
             return True
+        return self._begin_segment(needed)
+
+    def _begin_segment(self, needed: int) -> bool:
+        with self._lock:
+            used = sum(segment.room for segment in self._segments)
         self._lacks = None
         try:
             unnamed = self._unnamed_segment(needed, most=self._limits.wal_bytes - used)

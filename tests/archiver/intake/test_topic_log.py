@@ -190,3 +190,58 @@ def test_an_end_from_another_thread_keeps_the_file_open() -> None:
     with pytest.raises(IntakeEnded, match="another process"):
         append(log, 1)
     assert not any(inode.is_closed for name, inode in disk.names_now.items() if name.endswith(".wal"))
+
+
+def test_rows_leave_the_disk_after_a_roll() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([batch_of("a", 0, {0: [b"secret"]})])
+    assert log.roll()
+    log.append([batch_of("a", 1, {0: [b"later"]})])
+    log.release({0: 1})
+    content = b"".join(disk.read(name) for name in disk.names())
+    assert b"secret" not in content
+    assert b"later" in content
+    assert opened_log(disk, epoch=2).next_offsets == {0: 2}
+
+
+def test_roll_without_entries_changes_nothing() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    names = disk.names()
+    assert log.roll()
+    assert disk.names() == names
+
+
+def test_roll_without_room_is_not_done() -> None:
+    log = opened_log(LossyDisk(), limits=LogLimits(wal_bytes=100 << 10, segment_bytes=64 << 10))
+    log.append([batch_of("a", 0, {0: [b"x"]})])
+    assert not log.roll()
+    assert log.ended is None
+
+
+def test_an_emptied_log_has_positions_without_rows() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([batch_of("a", 0, {0: [b"secret"]})])
+    log.close()
+    log.empty({0: 1})
+    assert b"secret" not in b"".join(disk.read(name) for name in disk.names())
+    again = opened_log(disk, epoch=2)
+    assert again.position("a").next_batch_id == 1
+    assert again.next_offsets == {0: 1}
+
+
+def test_the_durable_state_lacks_what_was_not_synced() -> None:
+    def fail(step: str) -> None:
+        if step == "sync":
+            raise OSError(errno.EIO, "broken")
+
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([batch_of("a", 0, {0: [b"x"]})])
+    disk.step = fail
+    with pytest.raises(IntakeEnded):
+        log.append([batch_of("a", 1, {0: [b"y"]})])
+    state = log.durable_state()
+    assert (state.sequence, state.next_offsets, state.clients.position("a").next_batch_id) == (1, {0: 1}, 1)
