@@ -49,6 +49,7 @@ ArchiverError
 │   ├── BadBatch             a batch of rows that can't be taken as it is
 │   ├── BatchGap             a batch id that doesn't follow the client's last one
 │   ├── BatchTooOld          a repeated batch id whose answer is no longer kept
+│   ├── ClientTaken          another principal's client has the name
 │   ├── ClientFenced         a newer incarnation of the client has taken over
 │   ├── IntakeFull           (retryable) no room for more rows now
 │   ├── IntakeEnded          (retryable) the topic's log takes in nothing more in this process
@@ -260,6 +261,10 @@ class BatchGap(IntakeError):
 
 class BatchTooOld(IntakeError):
     """The batch was taken in before. Its offsets are no longer kept."""
+
+
+class ClientTaken(IntakeError):
+    """Names the client. Nothing was taken in."""
 
 
 class ClientFenced(IntakeError):

@@ -42,7 +42,7 @@ def abandon(
 ) -> None:
     """Give up a lost or damaged write-ahead log: save what can be read, and record the rest as lost.
 
-    It prints which acknowledged offsets are in neither the table nor the folder `flight.wal`, and needs consent: a yes on
+    It prints which acknowledged offsets are in neither the table nor the folder `flight.wal`, and needs a yes on
     the terminal, or --yes. Rows that clients still have can be sent again afterwards. A log that is whole is refused.
     """
     from archiver.cli.consent import consent_to

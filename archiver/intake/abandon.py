@@ -157,9 +157,9 @@ class AbandonLog:
         if disk is None:
             return Salvage(state=IntakeState.from_json(covered, most_clients=0))
         salvage = find_salvage(disk, topic=self._topic.name, wal_id=log.wal_id, states=[covered])
-        known = (log.next_offsets, ends, self._options.until)
+        sources = (log.next_offsets, ends, self._options.until)
         if salvage.is_whole and all(
-            end <= salvage.state.next_offsets.get(number, 0) for source in known for number, end in source.items()
+            end <= salvage.state.next_offsets.get(number, 0) for source in sources for number, end in source.items()
         ):
             raise IntakeError(
                 "the write-ahead log is whole: nothing need be lost. Start the server with it. If its disk can't be"

@@ -95,11 +95,11 @@ class FilledTopic:
     def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
         return self._appends.append(batch)
 
-    def fence(self, client: str) -> Future[ClientPosition]:
-        return self._appends.fence(client)
+    def fence(self, client: str, principal: str) -> Future[ClientPosition]:
+        return self._appends.fence(client, principal)
 
-    def position(self, client: str) -> Future[ClientPosition]:
-        return self._appends.position(client)
+    def position(self, client: str, principal: str) -> Future[ClientPosition]:
+        return self._appends.position(client, principal)
 
     def status(self) -> FilledStatus:
         use = self._log.use

@@ -27,6 +27,7 @@ class _Fence:
     """`is_look` for the position alone."""
 
     client: str
+    principal: str
     is_look: bool
     done: Future[ClientPosition] = field(default_factory=Future)
 
@@ -55,14 +56,14 @@ class LogThread:
         self._put(request)
         return request.done
 
-    def fence(self, client: str) -> Future[ClientPosition]:
-        request = _Fence(client, is_look=False)
+    def fence(self, client: str, principal: str = "") -> Future[ClientPosition]:
+        request = _Fence(client, principal, is_look=False)
         self._put(request)
         return request.done
 
-    def position(self, client: str) -> Future[ClientPosition]:
+    def position(self, client: str, principal: str = "") -> Future[ClientPosition]:
         """The position after the batches that are durable: a batch that is being written may still fail."""
-        request = _Fence(client, is_look=True)
+        request = _Fence(client, principal, is_look=True)
         self._put(request)
         return request.done
 
@@ -99,9 +100,9 @@ class LogThread:
                     case [_Roll() as roll]:
                         _settle(roll, self._log.roll())
                     case [_Fence(is_look=True) as look]:
-                        _settle(look, self._log.position(look.client))
+                        _settle(look, self._log.position(look.client, look.principal))
                     case [_Fence() as fence]:
-                        _settle(fence, self._log.fence(fence.client))
+                        _settle(fence, self._log.fence(fence.client, fence.principal))
                     case appends:
                         batches = [request.batch for request in appends if isinstance(request, _Append)]
                         for request, outcome in zip(appends, self._log.append(batches), strict=True):

@@ -36,8 +36,8 @@ class Salvage:
 def find_salvage(disk: Disk, *, topic: str, wal_id: str, states: Iterable[Mapping[str, Any]]) -> Salvage:
     """Read everything readable of a log. `states` are known without the folder. Nothing is changed."""
     state = IntakeState(clients=Clients(most=0))
-    for known in states:
-        state = _newer(state, known)
+    for value in states:
+        state = _newer(state, value)
     unreadable: dict[str, str] = {}
     parts: dict[int, list[OffsetRange]] = {}
     for entry in _frames(disk, topic, wal_id, unreadable):
@@ -46,15 +46,15 @@ def find_salvage(disk: Disk, *, topic: str, wal_id: str, states: Iterable[Mappin
             continue
         if entry.head["kind"] == "batch":
             for part in LoggedBatch.from_json(entry.head).parts:
-                known_parts = parts.setdefault(part.partition, [])
-                if not known_parts or part.base_offset >= known_parts[-1].end:
-                    known_parts.append(OffsetRange(part.partition, part.base_offset, part.end_offset - 1))
+                ranges = parts.setdefault(part.partition, [])
+                if not ranges or part.base_offset >= ranges[-1].end:
+                    ranges.append(OffsetRange(part.partition, part.base_offset, part.end_offset - 1))
         if entry.head["sequence"] >= state.sequence:
             state.sequence = entry.head["sequence"]
             apply_entry(state, entry)
     return Salvage(
         state=state,
-        parts={partition: tuple(ranges) for partition, ranges in parts.items()},
+        parts={partition: tuple(offsets) for partition, offsets in parts.items()},
         unreadable=unreadable,
         is_whole=not unreadable and _is_whole(disk, topic, wal_id),
     )
@@ -90,8 +90,8 @@ def _frames(disk: Disk, topic: str, wal_id: str, unreadable: dict[str, str]) -> 
         yield from frames_after(data, position, entry_beginning(wal_id))
 
 
-def _newer(state: IntakeState, known: Mapping[str, Any]) -> IntakeState:
-    other = IntakeState.from_json(known, most_clients=0)
+def _newer(state: IntakeState, value: Mapping[str, Any]) -> IntakeState:
+    other = IntakeState.from_json(value, most_clients=0)
     return other if other.sequence >= state.sequence else state
 
 

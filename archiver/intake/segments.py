@@ -159,7 +159,7 @@ def apply_entry(state: IntakeState, entry: Frame) -> LoggedBatch | None:
             state.add(batch)
             return batch
         case "fence":
-            state.fence(entry.head["client"], entry.head["incarnation"])
+            state.fence(entry.head["client"], entry.head["incarnation"], entry.head.get("principal", ""))
             return None
         case kind:
             raise ValueError(kind)

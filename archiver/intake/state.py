@@ -33,6 +33,7 @@ class IntakeState:
                 for partition, rows in batch.rows
                 if rows
             ),
+            principal=batch.principal,
         )
 
     def add(self, batch: LoggedBatch) -> None:
@@ -42,12 +43,12 @@ class IntakeState:
         for part in batch.parts:
             self.next_offsets[part.partition] = part.end_offset
 
-    def fence(self, client: str, incarnation: int) -> None:
+    def fence(self, client: str, incarnation: int, principal: str = "") -> None:
         self.sequence += 1
-        self.clients.fence(client, incarnation)
+        self.clients.fence(client, incarnation, principal)
 
     def to_json(self, *, answers: bool = True) -> dict[str, Any]:
-        """Without `answers`, a repeated batch is known as one that was taken in."""
+        """Without `answers`, a repeated batch is refused as taken in."""
         return {
             "sequence": self.sequence,
             "time_ms": self.time_ms,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
-from archiver.errors import BadBatch, BatchTooOld, ClientFenced, IntakeEnded, IntakeError, IntakeFull
+from archiver.errors import BadBatch, BatchTooOld, ClientFenced, ClientTaken, IntakeEnded, IntakeError, IntakeFull
 from archiver.fault_points import IntakePoint, pass_point
 from archiver.intake.batches import Acknowledgement, IntakeBatch, LoggedBatch
 from archiver.intake.clients import ClientPosition
@@ -120,9 +120,13 @@ class TopicLog:
         with self._lock:
             return LogUse(self._appended, sum(segment.room for segment in self._segments))
 
-    def position(self, client: str) -> ClientPosition:
-        """For the appending thread: between its calls, all batches that were taken in are durable."""
+    def position(self, client: str, principal: str = "") -> ClientPosition:
+        """For the appending thread: between its calls, all batches that were taken in are durable.
+
+        Raises ClientTaken.
+        """
         self._check()
+        self._state.clients.check_owner(client, principal)
         return self._state.clients.position(client)
 
     def append(self, batches: Sequence[IntakeBatch]) -> list[Outcome]:
@@ -141,17 +145,19 @@ class TopicLog:
             raise self._fail(error) from error
         return outcomes
 
-    def fence(self, client: str) -> ClientPosition | IntakeError:
+    def fence(self, client: str, principal: str = "") -> ClientPosition | IntakeError:
         """Raise a client's incarnation: older ones are refused from now on. Raises as `append`."""
         self._check()
         try:
+            self._state.clients.check_owner(client, principal)
             self._state.clients.check_room(client)
-        except BadBatch as error:
+        except (BadBatch, ClientTaken) as error:
             return error
         try:
-            if not self._make_room(_HEAD_BYTES + _TEXT_FACTOR * len(client)):
+            if not self._make_room(_HEAD_BYTES + _TEXT_FACTOR * len(client + principal)):
                 return self._full()
-            self._write([self._fence(client, self._state.clients.position(client).incarnation + 1)])
+            incarnation = self._state.clients.position(client).incarnation + 1
+            self._write([self._fence(client, incarnation, principal)])
         except BaseException as error:
             raise self._fail(error) from error
         return self._state.clients.position(client)
@@ -257,7 +263,7 @@ class TopicLog:
             try:
                 answer = clients.judge(batch)
             except IntakeError as error:
-                is_final = isinstance(error, (BadBatch, BatchTooOld, ClientFenced))
+                is_final = isinstance(error, (BadBatch, BatchTooOld, ClientFenced, ClientTaken))
                 outcomes.append(error if has_room or is_final else self._full())
                 continue
             if answer is None and not has_room:
@@ -265,7 +271,7 @@ class TopicLog:
                 continue
             position = clients.position(batch.client)
             if has_room and position.next_batch_id > 0 and batch.incarnation > position.incarnation:
-                frames.append(self._fence(batch.client, batch.incarnation))
+                frames.append(self._fence(batch.client, batch.incarnation, batch.principal))
             if answer is None:
                 frames.append(self._batch(batch))
                 answer = clients.judge(batch)
@@ -281,9 +287,10 @@ class TopicLog:
             self._segments[-1].add(logged)
         return entry
 
-    def _fence(self, client: str, incarnation: int) -> bytes:
-        entry = frame({**self._entry("fence"), "client": client, "incarnation": incarnation})
-        self._state.fence(client, incarnation)
+    def _fence(self, client: str, incarnation: int, principal: str) -> bytes:
+        owner = {"principal": principal} if principal else {}
+        entry = frame({**self._entry("fence"), "client": client, "incarnation": incarnation, **owner})
+        self._state.fence(client, incarnation, principal)
         return entry
 
     def _entry(self, kind: str) -> dict[str, Any]:
@@ -395,5 +402,5 @@ class TopicLog:
 
 def _most_bytes(batch: IntakeBatch) -> int:
     """The most bytes of a batch's entry, and of a fence before it."""
-    texts = 2 * _TEXT_FACTOR * len(batch.client)
+    texts = 2 * _TEXT_FACTOR * len(batch.client + batch.principal)
     return len(batch.body) + 2 * (_HEAD_BYTES + OVERHEAD) + _PART_BYTES * len(batch.rows) + texts

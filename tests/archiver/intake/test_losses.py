@@ -17,13 +17,13 @@ def salvage(*parts: tuple[int, int], state_end: int = 0) -> Salvage:
     return Salvage(state=state, parts={0: tuple(OffsetRange.half_open(0, *part) for part in parts)})
 
 
-def of_partition(found: Salvage, *, end: int, reported: int = 0, skip: int = 0) -> PartitionLosses:
-    (partition,) = losses(found, {0: end}, ({0: reported},), partitions=1, skip=skip)
+def of_partition(source: Salvage, *, end: int, reported: int = 0, skip: int = 0) -> PartitionLosses:
+    (partition,) = losses(source, {0: end}, ({0: reported},), partitions=1, skip=skip)
     return partition
 
 
 def spans(offsets: tuple[OffsetRange, ...]) -> list[tuple[int, int]]:
-    return [(one.first, one.end) for one in offsets]
+    return [(run.first, run.end) for run in offsets]
 
 
 def test_a_gone_log_loses_what_was_reported_after_the_table() -> None:
@@ -74,6 +74,6 @@ def test_steps_cover_every_offset_once(sizes: list[tuple[int, int]], end: int, r
                 assert offsets.first == reached
                 reached = offsets.end
     assert reached == partition.next_offset == max(at, reported, end) + skip
-    assert {offset for one in partition.saved for offset in range(one.first, one.end)} == {
+    assert {offset for run in partition.saved for offset in range(run.first, run.end)} == {
         offset for start, stop in parts for offset in range(start, stop)
     }

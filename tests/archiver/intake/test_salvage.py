@@ -37,8 +37,8 @@ def find(disk: LossyDisk, wal_id: str) -> Salvage:
     return find_salvage(disk, topic="t", wal_id=wal_id, states=[])
 
 
-def offsets(found: Salvage) -> list[tuple[int, int]]:
-    return [(part.first, part.end) for part in found.parts.get(0, ())]
+def offsets(result: Salvage) -> list[tuple[int, int]]:
+    return [(part.first, part.end) for part in result.parts.get(0, ())]
 
 
 def rows(disk: LossyDisk, wal_id: str) -> Iterator[BatchPart]:
@@ -49,10 +49,10 @@ def rows(disk: LossyDisk, wal_id: str) -> Iterator[BatchPart]:
 
 def test_a_whole_log_is_whole() -> None:
     disk = LossyDisk()
-    found = find(disk, filled(disk))
-    assert found.is_whole
-    assert found.state.next_offsets == {0: COUNT}
-    assert len(offsets(found)) == COUNT
+    result = find(disk, filled(disk))
+    assert result.is_whole
+    assert result.state.next_offsets == {0: COUNT}
+    assert len(offsets(result)) == COUNT
 
 
 def test_entries_after_damage_are_read() -> None:
@@ -61,12 +61,12 @@ def test_entries_after_damage_are_read() -> None:
     (name,) = segments(disk)
     content = disk.names_now[name].content
     content[content.find(b"2" * 1000) + 500] ^= 1
-    found = find(disk, wal_id)
-    assert not found.is_whole
-    assert offsets(found) == [(0, 1), (1, 2), (3, 4), (4, 5), (5, 6)]
+    result = find(disk, wal_id)
+    assert not result.is_whole
+    assert offsets(result) == [(0, 1), (1, 2), (3, 4), (4, 5), (5, 6)]
     assert [part.base_offset for part in rows(disk, wal_id)] == [0, 1, 3, 4, 5]
-    assert found.state.next_offsets == {0: COUNT}
-    assert found.state.clients.position("a").next_batch_id == COUNT
+    assert result.state.next_offsets == {0: COUNT}
+    assert result.state.clients.position("a").next_batch_id == COUNT
 
 
 def test_each_damaged_byte_loses_one_entry_at_most() -> None:
@@ -85,10 +85,10 @@ def test_a_segment_that_is_gone_is_lost_and_the_rest_is_read() -> None:
     wal_id = filled(disk)
     first, second, *_ = segments(disk)
     disk.remove(second)
-    found = find(disk, wal_id)
-    assert not found.is_whole
-    assert 0 < len(offsets(found)) < COUNT
-    assert found.state.next_offsets == {0: COUNT}
+    result = find(disk, wal_id)
+    assert not result.is_whole
+    assert 0 < len(offsets(result)) < COUNT
+    assert result.state.next_offsets == {0: COUNT}
     assert first in disk.names()
 
 
@@ -97,8 +97,8 @@ def test_without_segments_headers_are_unknown() -> None:
     wal_id = filled(disk)
     for name in segments(disk):
         disk.remove(name)
-    found = find_salvage(disk, topic="t", wal_id=wal_id, states=[{"sequence": 2, "next_offsets": {"0": 2}}])
-    assert (found.parts, found.is_whole, found.state.next_offsets) == ({}, False, {0: 2})
+    result = find_salvage(disk, topic="t", wal_id=wal_id, states=[{"sequence": 2, "next_offsets": {"0": 2}}])
+    assert (result.parts, result.is_whole, result.state.next_offsets) == ({}, False, {0: 2})
 
 
 def test_segments_that_the_disk_does_not_give_are_named() -> None:
@@ -112,18 +112,18 @@ def test_segments_that_the_disk_does_not_give_are_named() -> None:
     good = LossyDisk()
     wal_id = filled(good)
     disk.names_now = good.names_now
-    found = find(disk, wal_id)
-    assert found.unreadable == {segments(disk)[0]: "Input/output error"}
-    assert 0 < len(offsets(found)) < COUNT
+    result = find(disk, wal_id)
+    assert result.unreadable == {segments(disk)[0]: "Input/output error"}
+    assert 0 < len(offsets(result)) < COUNT
 
 
 def test_segments_of_another_log_are_named() -> None:
     disk = LossyDisk()
     filled(disk)
-    found = find(disk, "another")
-    assert found.parts == {}
-    assert all("it belongs to topic t, log" in reason for reason in found.unreadable.values())
-    assert found.unreadable
+    result = find(disk, "another")
+    assert result.parts == {}
+    assert all("it belongs to topic t, log" in reason for reason in result.unreadable.values())
+    assert result.unreadable
 
 
 def test_a_newer_format_is_refused() -> None:

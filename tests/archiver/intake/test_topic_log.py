@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
-from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, IntakeEnded, IntakeFull
+from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, ClientTaken, IntakeEnded, IntakeFull
 from archiver.intake.batches import Acknowledgement, BatchPart
-from archiver.intake.clients import KEPT_ANSWERS, KEPT_PARTS
+from archiver.intake.clients import KEPT_ANSWERS, KEPT_PARTS, ClientPosition
 from archiver.intake.topic_log import LogLimits, Outcome, TopicLog
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log
@@ -245,3 +246,23 @@ def test_the_durable_state_lacks_what_was_not_synced() -> None:
         log.append([batch_of("a", 1, {0: [b"y"]})])
     state = log.durable_state()
     assert (state.sequence, state.next_offsets, state.clients.position("a").next_batch_id) == (1, {0: 1}, 1)
+
+
+def test_owners_of_names_survive_a_start_and_a_new_segment() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([replace(batch_of("a", 0, {0: [b"x"]}), principal="User:alice")])
+    assert isinstance(log.fence("b", "User:bob"), ClientPosition)
+    log.close()
+    for epoch, rolls in ((2, False), (3, True)):
+        log = opened_log(disk, epoch=epoch)
+        if rolls:
+            log.append([replace(batch_of("a", 1, {0: [b"y"]}), principal="User:alice")])
+            log.roll()
+        (refused,) = log.append([replace(batch_of("a", 2, {0: [b"z"]}), principal="User:bob")])
+        assert isinstance(refused, ClientTaken)
+        assert isinstance(log.fence("b", "User:alice"), ClientTaken)
+        with pytest.raises(ClientTaken, match="another principal sends batches with this client name"):
+            log.position("a")
+        assert log.position("b", "User:bob").incarnation == 1
+        log.close()
