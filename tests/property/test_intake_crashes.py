@@ -99,6 +99,7 @@ class World:
             self.log = None  # the server is started again, on the same machine
         except IntakeError:
             self.log = None  # the disk failed while the log was opened or read
+        self.check_covered()
 
     def opened(self) -> TopicLog:
         if self.log is None:
@@ -207,7 +208,6 @@ def test_acknowledged_rows_reach_the_table_once(
                 world.run(world.turn)
             case _:
                 world.end(with_power=bool(count))
-        world.check_covered()
     world.finish()
     world.judge()
 
