@@ -24,6 +24,11 @@ class FlightSection(Section):
         pattern=LISTEN,
         description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9193",
     )
+    metrics: str | None = Field(
+        default=None,
+        pattern=LISTEN,
+        description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9466",
+    )
     wal: Path | None = None
     wal_size: Bytes = Field(default=4 << 30, ge=1 << 20)
     segment_size: Bytes = Field(default=64 << 20, ge=1 << 20, le=1 << 30)

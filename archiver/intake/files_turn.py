@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ class WrittenTurn:
     rows: int
     files: int
     file_bytes: int
+    write_seconds: float = 0.0
 
 
 def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenTurn:
@@ -58,7 +60,9 @@ def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenT
     next_offsets = state.next_offsets
     ends = archive.begin()
     check_continuity(next_offsets, ends, topic=topic)
+    started = time.perf_counter()
     ranges = archive.write(rows_to_write(log.batches(ends, before=state.sequence), ends, topic=topic))
+    write_seconds = time.perf_counter() - started
     pass_point(IntakePoint.FILES_UPLOADED)
     archive.keep(state, ends)
     if ranges:
@@ -71,7 +75,10 @@ def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenT
     _check_reached(next_offsets, committed, ends, topic=topic)
     files = [file for range_ in ranges for file in range_.files]
     return WrittenTurn(
-        rows=sum(file.rows for file in files), files=len(files), file_bytes=sum(file.size_bytes for file in files)
+        rows=sum(file.rows for file in files),
+        files=len(files),
+        file_bytes=sum(file.size_bytes for file in files),
+        write_seconds=write_seconds,
     )
 
 

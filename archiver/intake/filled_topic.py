@@ -17,12 +17,14 @@ from archiver.errors import IntakeEnded, IntakeError
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
+from archiver.intake.events import IntakeObserver, TurnFailed, TurnWritten
 from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, write_turn
 from archiver.intake.log_thread import LogThread
 from archiver.intake.segments import LogId, LogSurvey
 from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import LogLimits, LogUse, TopicLog
 from archiver.intake.topic_table import TopicTable
+from archiver.observer import ignore
 from archiver.topics.opening import TopicServers
 from catalog.errors import RegistryError
 from catalog.model import new_id
@@ -45,6 +47,7 @@ class FilledStatus:
     next_offsets: dict[int, int]
     waiting_bytes: int
     disk_bytes: int
+    segments: int
     turns: int
     error: ContextError | None
     ended: ContextError | None
@@ -57,7 +60,13 @@ class FilledTopic:
     """
 
     def __init__(
-        self, config: Config, topic: TopicConfig, servers: TopicServers, *, table: TopicTable | None = None
+        self,
+        config: Config,
+        topic: TopicConfig,
+        servers: TopicServers,
+        *,
+        table: TopicTable | None = None,
+        observer: IntakeObserver = ignore,
     ) -> None:
         assert config.flight.wal is not None
         self.config = topic
@@ -74,7 +83,8 @@ class FilledTopic:
         except BaseException:
             self._disk.close()
             raise
-        self._appends = LogThread(self._log, name=topic.name)
+        self._appends = LogThread(self._log, name=topic.name, observer=observer)
+        self._observer = observer
         self._stop = threading.Event()
         self._is_requested = False
         self._reports_at = 0.0
@@ -108,6 +118,7 @@ class FilledTopic:
             next_offsets=dict(self._log.next_offsets),
             waiting_bytes=use.appended - self._flushed,
             disk_bytes=use.disk,
+            segments=use.begun,
             turns=self._turns,
             error=self._error,
             ended=self._log.ended,
@@ -118,6 +129,7 @@ class FilledTopic:
 
         If that was requested, e.g. by an erasure, the rows are removed from the log, too.
         """
+        started = time.monotonic()
         with self._table.leased(self._row):
             row = self._check_epoch()
             is_rolled = row.requested > row.written and self._roll()
@@ -132,6 +144,9 @@ class FilledTopic:
         self._waits_since = None
         self._turns += 1
         self._error = None
+        seconds = time.monotonic() - started
+        counts = {"rows": turn.rows, "files": turn.files, "file_bytes": turn.file_bytes}
+        self._observer(TurnWritten(topic=self.config.name, write_seconds=turn.write_seconds, seconds=seconds, **counts))
         return turn
 
     def close(self) -> None:
@@ -231,8 +246,10 @@ class FilledTopic:
                 if self._error is None or self._error.message != error.message:
                     _LOG.warning("%s: rows wait in the log", self.config.name, exc_info=error)
                 self._error = error
+                self._observer(TurnFailed(topic=self.config.name))
                 self._stop.wait(_RETRY_SECONDS)
             except Exception:  # noqa: BLE001 - it is logged with its traceback, and the rows stay in the log
+                self._observer(TurnFailed(topic=self.config.name))
                 _LOG.exception("%s: rows wait in the log", self.config.name)
                 self._stop.wait(_RETRY_SECONDS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -11,7 +12,9 @@ from typing import Final, TypeAlias
 from archiver.errors import IntakeEnded, IntakeError
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
-from archiver.intake.topic_log import TopicLog
+from archiver.intake.events import GroupAppended, IntakeObserver
+from archiver.intake.topic_log import Outcome, TopicLog
+from archiver.observer import ignore
 
 GROUP_BYTES: Final = 4 << 20
 
@@ -43,8 +46,10 @@ _Request: TypeAlias = _Append | _Fence | _Roll
 class LogThread:
     """Futures have the errors of `TopicLog.append`."""
 
-    def __init__(self, log: TopicLog, *, name: str) -> None:
+    def __init__(self, log: TopicLog, *, name: str, observer: IntakeObserver = ignore) -> None:
         self._log = log
+        self._name = name
+        self._observer = observer
         self._requests: list[_Request] = []
         self._changed = threading.Condition()
         self._is_closed = False
@@ -105,12 +110,30 @@ class LogThread:
                         _settle(fence, self._log.fence(fence.client, fence.principal))
                     case appends:
                         batches = [request.batch for request in appends if isinstance(request, _Append)]
-                        for request, outcome in zip(appends, self._log.append(batches), strict=True):
+                        for request, outcome in zip(appends, self._append(batches), strict=True):
                             _settle(request, outcome)
             except IntakeError as error:
                 for request in group:
                     if not request.done.done():
                         request.done.set_exception(error)
+
+    def _append(self, batches: Sequence[IntakeBatch]) -> Sequence[Outcome]:
+        started = time.perf_counter()
+        outcomes = self._log.append(batches)
+        taken = [
+            batch for batch, outcome in zip(batches, outcomes, strict=True) if isinstance(outcome, Acknowledgement)
+        ]
+        self._observer(
+            GroupAppended(
+                topic=self._name,
+                batches=len(batches),
+                refused=len(batches) - len(taken),
+                rows=sum(rows for batch in taken for _, rows in batch.rows),
+                size_bytes=sum(len(batch.body) for batch in taken),
+                seconds=time.perf_counter() - started,
+            )
+        )
+        return outcomes
 
     def _next_group(self) -> Sequence[_Request]:
         """The next batches, or one other request. Empty at the end."""

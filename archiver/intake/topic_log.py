@@ -51,10 +51,11 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class LogUse:
-    """`appended` counts all bytes since the start, `disk` are the bytes of the segments."""
+    """`appended` counts all bytes since the start, `disk` are the bytes of the segments, `begun` counts segments."""
 
     appended: int
     disk: int
+    begun: int = 0
 
 
 class TopicLog:
@@ -74,6 +75,7 @@ class TopicLog:
         self._durable = 0
         self._durable_offsets: Mapping[int, int] = {}
         self._appended = 0
+        self._begun = 0
         self._file: LogFile | None = None
         self._ended: IntakeEnded | None = None
         self._has_failed = False
@@ -118,7 +120,7 @@ class TopicLog:
     @property
     def use(self) -> LogUse:
         with self._lock:
-            return LogUse(self._appended, sum(segment.room for segment in self._segments))
+            return LogUse(self._appended, sum(segment.room for segment in self._segments), self._begun)
 
     def position(self, client: str, principal: str = "") -> ClientPosition:
         """For the appending thread: between its calls, all batches that were taken in are durable.
@@ -360,6 +362,7 @@ class TopicLog:
             if self._segments and self._segments[-1].name == segment.name:
                 self._segments.pop()
             self._segments.append(segment)
+            self._begun += 1
 
     def _copy_last(self, survey: LogSurvey) -> None:
         original = survey.segments[-1]
