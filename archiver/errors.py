@@ -49,10 +49,12 @@ ArchiverError
 │   ├── BadBatch             a batch of rows that can't be taken as it is
 │   ├── BatchGap             a batch id that doesn't follow the client's last one
 │   ├── BatchTooOld          a repeated batch id whose answer is no longer kept
+│   ├── ClientTaken          another principal's client has the name
 │   ├── ClientFenced         a newer incarnation of the client has taken over
 │   ├── IntakeFull           (retryable) no room for more rows now
 │   ├── IntakeEnded          (retryable) the topic's log takes in nothing more in this process
-│   └── BadLog               a write-ahead log that was changed, or belongs to another topic or place
+│   ├── BadLog               a write-ahead log that was changed, or belongs to another topic or place
+│   └── LogNotWritten        (retryable) rows of a write-ahead log that should be in the table aren't yet
 ├── TransferTaken            another process has taken over a transfer to Kafka
 ├── SignatureInvalid         a signed document that was changed, or that another key signed
 ├── UpkeepError              a rewrite or repair that would not be exact; nothing was changed
@@ -261,6 +263,10 @@ class BatchTooOld(IntakeError):
     """The batch was taken in before. Its offsets are no longer kept."""
 
 
+class ClientTaken(IntakeError):
+    """Names the client. Nothing was taken in."""
+
+
 class ClientFenced(IntakeError):
     """Names the current incarnation."""
 
@@ -279,6 +285,12 @@ class IntakeEnded(IntakeError):
 
 class BadLog(IntakeError):
     """Names the segment and the position."""
+
+
+class LogNotWritten(IntakeError):
+    """Names the log and its last report. Nothing was changed."""
+
+    retryable: ClassVar[bool] = True
 
 
 class TransferTaken(ArchiverError):

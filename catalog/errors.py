@@ -12,6 +12,7 @@ CatalogError
 │   ├── CoordinatorDeposed   (retryable) another node of `archiver serve kafka` coordinates the group
 │   ├── OffsetBudgetReached  a client's groups keep as much as they may
 │   ├── LogElsewhere         another write-ahead log may have rows of the topic that the table lacks
+│   ├── LogAbandoned         a write-ahead log that was given up: its rows are recorded as lost
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── RecordsHeld          a legal hold is on records that were to be removed
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
@@ -96,6 +97,10 @@ class OffsetBudgetReached(RegistryError):
 
 class LogElsewhere(RegistryError):
     """Names both logs. Nothing was changed."""
+
+
+class LogAbandoned(RegistryError):
+    """Names the log. Nothing was changed."""
 
 
 class RewriteRefused(RegistryError):

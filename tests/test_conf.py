@@ -23,6 +23,7 @@ from archiver.chores.runner import ChoreEnded
 from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.errors import StorageUnavailable
+from archiver.flight.endpoint import FlightEndpoint
 from archiver.serve.kafka.endpoint import Endpoint
 from archiver.telemetry.health import Health
 from archiver.telemetry.instruments import Instruments
@@ -34,10 +35,11 @@ from tests.support.archive.job_events import play
 CONF = Path(__file__).parents[1] / "conf"
 DOCUMENTS = list(yaml.safe_load_all((CONF / "kubernetes.yaml").read_text()))
 SERVE_DOCUMENTS = list(yaml.safe_load_all((CONF / "kubernetes-serve.yaml").read_text()))
+FLIGHT_DOCUMENTS = list(yaml.safe_load_all((CONF / "kubernetes-flight.yaml").read_text()))
 VERSION = kubernetes_validate.latest_version()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS + SERVE_DOCUMENTS, ids=lambda one: one["kind"])
+@pytest.mark.parametrize("document", DOCUMENTS + SERVE_DOCUMENTS + FLIGHT_DOCUMENTS, ids=lambda one: one["kind"])
 def test_kubernetes_takes_the_manifest(document: dict[str, Any]) -> None:
     kubernetes_validate.validate(document, VERSION, strict=True)
 
@@ -89,7 +91,30 @@ def test_the_servers_configuration_loads_and_fits(tmp_path: Path, monkeypatch: p
     assert_arguments_exist(container["args"])
 
 
-UNITS = ("archiver.service", "archiver-serve.service")
+def test_the_flight_servers_configuration_loads_and_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration, secret, pods, service = FLIGHT_DOCUMENTS[:4]
+    (container,) = pods["spec"]["template"]["spec"]["containers"]
+    variables = {variable["name"]: variable for variable in container["env"]}
+    for name in ("CATALOG_CREDENTIAL", "REGISTRY_DSN"):
+        reference = variables[name]["valueFrom"]["secretKeyRef"]
+        assert reference["name"] == secret["metadata"]["name"]
+        monkeypatch.setenv(name, secret["stringData"][reference["key"]])
+    path = tmp_path / "archiver.toml"
+    path.write_text(configuration["data"]["archiver.toml"].replace("/tmp/spool", str(tmp_path / "spool")))
+    loaded = load_config(path, {})
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {port["name"]: port["port"] for port in service["spec"]["ports"]}
+    assert loaded.flight.listen.endswith(f":{ports['flight']}")
+    assert loaded.flight.metrics is not None
+    assert loaded.flight.metrics.endswith(f":{ports['metrics']}")
+    (volume,) = pods["spec"]["volumeClaimTemplates"]
+    (mount,) = [mount for mount in container["volumeMounts"] if mount["name"] == volume["metadata"]["name"]]
+    assert str(loaded.flight.wal).startswith(mount["mountPath"])
+    FlightEndpoint(loaded)
+    assert_arguments_exist(container["args"])
+
+
+UNITS = ("archiver.service", "archiver-serve.service", "archiver-flight.service")
 
 
 def unit(name: str) -> configparser.ConfigParser:

@@ -9,10 +9,20 @@ from typer.core import TyperGroup
 
 PURPOSES: Final = {
     "Set up": ("demo", "init", "check", "topics", "local"),
-    "Daily work": ("archive", "status", "compact", "reconcile", "reprocess", "refill", "repartition", "registry"),
+    "Daily work": (
+        "archive",
+        "status",
+        "compact",
+        "reconcile",
+        "reprocess",
+        "refill",
+        "abandon",
+        "repartition",
+        "registry",
+    ),
     "Read": ("find", "replay", "files", "views", "schema"),
     "Evidence": ("verify", "audit", "journal", "hold"),
-    "Remove": ("expire", "erase", "orphans"),
+    "Remove": ("expire", "erase", "abandon", "orphans"),
     "Serve": ("serve", "groups", "users"),
 }
 """The commands by purpose, in the order of the help text."""

@@ -24,11 +24,17 @@ class FlightSection(Section):
         pattern=LISTEN,
         description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9193",
     )
+    metrics: str | None = Field(
+        default=None,
+        pattern=LISTEN,
+        description="an address to listen on: write HOST:PORT, such as 127.0.0.1:9466",
+    )
     wal: Path | None = None
     wal_size: Bytes = Field(default=4 << 30, ge=1 << 20)
     segment_size: Bytes = Field(default=64 << 20, ge=1 << 20, le=1 << 30)
-    max_message_size: Bytes = Field(default=64 << 20, ge=64 << 10, le=256 << 20)
+    max_message_size: Bytes = Field(default=16 << 20, ge=64 << 10, le=256 << 20)
     memory: Bytes = Field(default=256 << 20, ge=1 << 20)
+    receive_memory: Bytes = Field(default=4 << 30, ge=1 << 20)
     max_streams: int = Field(default=256, ge=1, le=10_000)
     window: int = Field(default=16, ge=1, le=64)
     max_clients: int = Field(default=1_000, ge=1, le=10_000)
@@ -40,6 +46,16 @@ class FlightSection(Section):
             raise ValueError(
                 f"`wal_size` must be {_SEGMENTS} times `segment_size` and `max_message_size` or more: the open segment"
                 " stays until the next one is full"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _room_for_messages(self) -> Self:
+        needed = self.max_streams * self.max_message_size
+        if needed > self.receive_memory:
+            raise ValueError(
+                f"`max_streams` messages of `max_message_size` need {needed >> 20:,} MiB while they arrive, more than"
+                f" `receive_memory` ({self.receive_memory >> 20:,} MiB): lower one of the first two, or raise the last"
             )
         return self
 

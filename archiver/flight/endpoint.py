@@ -18,13 +18,17 @@ from archiver.flight.identity import Identities
 from archiver.flight.memory import MessageMemory
 from archiver.flight.server_tls import server_credentials
 from archiver.flight.service import FlightLimits, FlightService
+from archiver.intake.events import IntakeObserver
 from archiver.intake.filled_topic import FilledTopic
+from archiver.observer import all_of
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.serve.kafka.endpoint import Address
 from archiver.serve.security import Security
 from archiver.setup.flight_checks import no_folder
 from archiver.storage.journal import Journal
 from archiver.storage.spool import check_spool
+from archiver.telemetry.intake import IntakeHealth, IntakeInstruments, TopicNumbers
+from archiver.telemetry.listener import Listener
 from archiver.topics.opening import TopicServers
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.registry import Registry
@@ -71,8 +75,17 @@ class FlightEndpoint:
             registry = await asyncio.to_thread(Registry, self._config.registry.dsn, connections=connections)
             ending.push_async_callback(asyncio.to_thread, registry.close)
             topics: dict[str, FilledTopic] = {}
+            memory = MessageMemory(section.memory)
+            instruments = IntakeInstruments(lambda: map(_numbers, tuple(topics.values())), lambda: memory.used)
+            health = IntakeHealth(lambda: map(_numbers, tuple(topics.values())))
+            if section.metrics is not None:
+                address = Address.parse(section.metrics, "flight.metrics")
+                ending.enter_context(
+                    Listener(address.host, address.port, instruments=instruments, health=health, key="flight.metrics")
+                )
+            observer = all_of(instruments)
             for settings in self._topics:
-                topic = await asyncio.to_thread(self._open, settings, registry, ending)
+                topic = await asyncio.to_thread(self._open, settings, registry, ending, observer)
                 ending.push_async_callback(asyncio.to_thread, topic.close)
                 topics[settings.name] = topic
             workers = ending.enter_context(ThreadPoolExecutor(_WORKERS, thread_name_prefix="flight"))
@@ -80,7 +93,7 @@ class FlightEndpoint:
                 topics,
                 Identities(self._security, seconds=section.session),
                 limits=FlightLimits(message_bytes=section.max_message_size, window=section.window),
-                memory=MessageMemory(section.memory),
+                memory=memory,
                 workers=workers,
             )
             server = grpc.aio.server(options=self._options(), maximum_concurrent_rpcs=section.max_streams)
@@ -90,13 +103,16 @@ class FlightEndpoint:
                 topic.start()
             await server.start()
             ending.push_async_callback(server.stop, _GRACE_SECONDS)
+            health.ready()
             ready(FlightListening(str(Address(self._listen.host, port)), len(topics)))
             await stop.wait()
 
-    def _open(self, settings: TopicConfig, registry: Registry, ending: AsyncExitStack) -> FilledTopic:
+    def _open(
+        self, settings: TopicConfig, registry: Registry, ending: AsyncExitStack, observer: IntakeObserver
+    ) -> FilledTopic:
         catalog = ending.enter_context(TableCatalog(self._config.catalog, may_be_away=True))
         servers = TopicServers(registry=registry, catalog=catalog, journal=Journal.of(self._config))
-        return FilledTopic(self._config, settings, servers)
+        return FilledTopic(self._config, settings, servers, observer=observer)
 
     def _bind(self, server: grpc.aio.Server) -> int:
         address = str(self._listen)
@@ -124,3 +140,16 @@ class FlightEndpoint:
         check_spool(self._config.archive.spool)
         for topic in self._topics:
             TopicSchemas.check(topic, self._config.schema_registry)
+
+
+def _numbers(topic: FilledTopic) -> TopicNumbers:
+    status = topic.status()
+    return TopicNumbers(
+        topic=status.topic,
+        next_offsets=status.next_offsets,
+        waiting_bytes=status.waiting_bytes,
+        disk_bytes=status.disk_bytes,
+        segments=status.segments,
+        ended=None if status.ended is None else str(status.ended),
+        problem=None if status.error is None else str(status.error),
+    )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from archiver.access.principals import ANONYMOUS
 from archiver.access.rules import Access
 from archiver.errors import AuthenticationFailed, IntakeFull
 from archiver.serve.security import Attempts, Security, Session, Shaken
@@ -30,6 +31,11 @@ class CallIdentity:
         self.access = access
         self.has_expired = has_expired
         self.ends_at = ends_at
+
+    @property
+    def owner(self) -> str:
+        """The principal that client names belong to. Empty for anonymous clients, to whom none belongs."""
+        return "" if self.access.principal == ANONYMOUS else str(self.access.principal)
 
 
 class Identities:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -107,7 +107,8 @@ class FlightService:
                 raise BadBatch(f"there is no such action; there are {', '.join(ACTIONS)}")
             values = _object(action.body)
             topic, client = self._topic(values.get("topic"), identity), client_name(values.get("client"))
-            answer = topic.fence(client) if action.kind == "fence" else topic.position(client)
+            act = topic.fence if action.kind == "fence" else topic.position
+            answer = act(client, identity.owner)
             position = await asyncio.wrap_future(answer)
             yield action_result(json.dumps(position._asdict()).encode())
         except ContextError as error:
@@ -145,7 +146,7 @@ class FlightService:
                     continue
                 if identity.has_expired():
                     raise AuthenticationFailed("the credentials have expired since the call began")
-                await sent.put(await self._send(data, topic, schema, len(message)))
+                await sent.put(await self._send(data, topic, schema, size=len(message), owner=identity.owner))
         finally:
             await sent.put(None)
 
@@ -156,13 +157,13 @@ class FlightService:
         check_schema(schema)
         return topic, schema
 
-    async def _send(self, data: FlightData, topic: FilledTopic, schema: pa.Schema, size: int) -> _Answer:
+    async def _send(self, data: FlightData, topic: FilledTopic, schema: pa.Schema, *, size: int, owner: str) -> _Answer:
         loop = asyncio.get_running_loop()
         size = max(size, kept_bytes(data.header, data.body, most_bytes=self._limits.message_bytes))
         await self._memory.take(size)
         try:
             batch = await loop.run_in_executor(self._workers, self._prepare, data, topic.partitions, schema)
-            done = topic.append(batch)
+            done = topic.append(replace(batch, principal=owner))
         except BaseException:
             self._memory.give_back(size)
             raise

@@ -40,7 +40,7 @@ class Acknowledgement:
 class IntakeBatch:
     """`rows` are the numbers of rows by partition, in the order of the `body`, a record batch in Arrow's IPC format.
 
-    `digest` identifies the contents: a repeated batch has the same one.
+    `digest` identifies the contents: a repeated batch has the same one. `principal` is empty for anonymous clients.
     """
 
     client: str
@@ -49,6 +49,7 @@ class IntakeBatch:
     rows: tuple[tuple[int, int], ...]
     digest: str
     body: bytes | memoryview
+    principal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ class LoggedBatch:
     digest: str
     time_ms: int
     parts: tuple[BatchPart, ...]
+    principal: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,12 +74,17 @@ class LoggedBatch:
             "digest": self.digest,
             "time_ms": self.time_ms,
             "parts": self.parts,
+            **({"principal": self.principal} if self.principal else {}),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> LoggedBatch:
         names = ("client", "number", "incarnation", "batch_id", "digest", "time_ms")
-        return cls(**{name: value[name] for name in names}, parts=tuple(BatchPart(*part) for part in value["parts"]))
+        return cls(
+            **{name: value[name] for name in names},
+            parts=tuple(BatchPart(*part) for part in value["parts"]),
+            principal=value.get("principal", ""),
+        )
 
     def records(self, body: memoryview) -> dict[int, Records]:
         """The records by partition. `body` is as in `IntakeBatch`."""

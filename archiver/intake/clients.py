@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced
+from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, ClientTaken
 from archiver.intake.batches import Acknowledgement, BatchPart, IntakeBatch, LoggedBatch
 
 KEPT_ANSWERS: Final = 64
@@ -28,6 +28,7 @@ class _Client:
     number: int
     incarnation: int = 0
     next_id: int = 0
+    owner: str = ""
     answers: deque[tuple[str, Acknowledgement]] = field(default_factory=lambda: deque(maxlen=KEPT_ANSWERS))
 
     def keep(self, batch: LoggedBatch) -> None:
@@ -41,6 +42,10 @@ class Clients:
         self._most = most
         self._clients: dict[str, _Client] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._clients))
+
     def position(self, client: str) -> ClientPosition:
         state = self._clients.get(client)
         return ClientPosition(0, 0) if state is None else ClientPosition(state.incarnation, state.next_id)
@@ -53,8 +58,9 @@ class Clients:
     def judge(self, batch: IntakeBatch) -> Acknowledgement | None:
         """Return the answer of a repeated batch, None for a new one.
 
-        Raises BatchGap, BatchTooOld, ClientFenced, and BadBatch for other contents with the same id.
+        Raises ClientTaken, BatchGap, BatchTooOld, ClientFenced, and BadBatch for other contents with the same id.
         """
+        self.check_owner(batch.client, batch.principal)
         client = self._clients.get(batch.client)
         if client is None:
             self.check_room(batch.client)
@@ -90,11 +96,24 @@ class Clients:
     def accept(self, batch: LoggedBatch) -> None:
         client = self._clients.setdefault(batch.client, _Client(number=batch.number))
         client.incarnation = batch.incarnation
+        client.owner = batch.principal or client.owner
         client.next_id = batch.batch_id + 1
         client.keep(batch)
 
-    def fence(self, client: str, incarnation: int) -> None:
-        self._clients.setdefault(client, _Client(number=self.number(client))).incarnation = incarnation
+    def fence(self, client: str, incarnation: int, principal: str = "") -> None:
+        state = self._clients.setdefault(client, _Client(number=self.number(client)))
+        state.incarnation = incarnation
+        state.owner = principal or state.owner
+
+    def check_owner(self, client: str, principal: str) -> None:
+        """Raise ClientTaken if another principal used the name first. An empty principal owns no name."""
+        state = self._clients.get(client)
+        if state is not None and state.owner not in ("", principal):
+            raise ClientTaken(
+                "another principal sends batches with this client name: use another name, or the credentials of before",
+                client=client,
+                principal=principal or "anonymous",
+            )
 
     def check_room(self, client: str) -> None:
         """Raise BadBatch if a new client would be one too many."""
@@ -105,13 +124,14 @@ class Clients:
                 client=client,
             )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, answers: bool = True) -> dict[str, Any]:
         return {
             name: [
                 client.number,
                 client.incarnation,
                 client.next_id,
-                [[digest, answer.batch_id, answer.parts] for digest, answer in client.answers],
+                [[digest, answer.batch_id, answer.parts] for digest, answer in client.answers if answers],
+                *([client.owner] if client.owner else []),
             ]
             for name, client in self._clients.items()
         }
@@ -119,8 +139,8 @@ class Clients:
     @classmethod
     def from_json(cls, value: Mapping[str, Any], *, most: int) -> Clients:
         clients = cls(most=most)
-        for name, (number, incarnation, next_id, answers) in value.items():
-            client = _Client(number=number, incarnation=incarnation, next_id=next_id)
+        for name, (number, incarnation, next_id, answers, *owner) in value.items():
+            client = _Client(number=number, incarnation=incarnation, next_id=next_id, owner="".join(owner))
             for digest, batch_id, parts in answers:
                 client.answers.append((digest, Acknowledgement(batch_id, tuple(BatchPart(*part) for part in parts))))
             clients._clients[name] = client

@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import pyarrow as pa
 from archiver.errors import BadLog, IntakeError
 from archiver.fault_points import IntakePoint, pass_point
 from archiver.files.records import Batches, Records
+from archiver.intake.batches import LoggedBatch
+from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import TopicLog
 from catalog.model import TranslatedRange
 
@@ -33,6 +36,9 @@ class IntakeArchive(Protocol):
     def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:
         """Write and upload records by partition, in order of their offsets."""
 
+    def keep(self, state: IntakeState, ends: Mapping[int, int]) -> None:
+        """Keep the state that files about to be staged bring about. The table or staged files have `ends`."""
+
     def stage(self, ranges: Sequence[TranslatedRange]) -> None: ...
 
     def commit(self) -> Mapping[int, int]:
@@ -44,16 +50,21 @@ class WrittenTurn:
     rows: int
     files: int
     file_bytes: int
+    write_seconds: float = 0.0
 
 
 def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenTurn:
     """Raise subclasses of ContextError: the next turn continues. BadLog if the log lacks rows."""
     pass_point(IntakePoint.TURN_BEGUN)
-    next_offsets = log.next_offsets  # first: what is acknowledged from now on may wait for the next turn
+    state = log.durable_state()  # first: what is acknowledged from now on waits for the next turn
+    next_offsets = state.next_offsets
     ends = archive.begin()
     check_continuity(next_offsets, ends, topic=topic)
-    ranges = archive.write(rows_to_write(log, ends, topic=topic))
+    started = time.perf_counter()
+    ranges = archive.write(rows_to_write(log.batches(ends, before=state.sequence), ends, topic=topic))
+    write_seconds = time.perf_counter() - started
     pass_point(IntakePoint.FILES_UPLOADED)
+    archive.keep(state, ends)
     if ranges:
         archive.stage(ranges)
         pass_point(IntakePoint.FILES_STAGED)
@@ -64,7 +75,10 @@ def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenT
     _check_reached(next_offsets, committed, ends, topic=topic)
     files = [file for range_ in ranges for file in range_.files]
     return WrittenTurn(
-        rows=sum(file.rows for file in files), files=len(files), file_bytes=sum(file.size_bytes for file in files)
+        rows=sum(file.rows for file in files),
+        files=len(files),
+        file_bytes=sum(file.size_bytes for file in files),
+        write_seconds=write_seconds,
     )
 
 
@@ -114,14 +128,25 @@ def _check_reached(
             )
 
 
-def rows_to_write(log: TopicLog, ends: Mapping[int, int], *, topic: str) -> Iterator[tuple[int, Records]]:
-    """Yield the rows after these offsets, several batches together. Raises BadLog for missing rows."""
+def rows_to_write(
+    batches: Iterable[tuple[LoggedBatch, memoryview]],
+    ends: Mapping[int, int],
+    *,
+    topic: str,
+    until: Mapping[int, int] | None = None,
+) -> Iterator[tuple[int, Records]]:
+    """Yield the rows after these offsets, several batches together. Raises BadLog for missing rows.
+
+    With `until`, only rows before these offsets.
+    """
     reached = dict(ends)
     waiting: dict[int, list[Records]] = defaultdict(list)
     size = 0
-    for batch, body in log.batches(ends):
+    for batch, body in batches:
         for partition, records in batch.records(body).items():
             if records.end_offset <= reached.get(partition, 0):
+                continue
+            if until is not None and records.start_offset >= until.get(partition, 0):
                 continue
             if records.start_offset != reached.get(partition, 0):
                 raise BadLog(

@@ -13,19 +13,22 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.config import Config, TopicConfig
-from archiver.errors import IntakeEnded
+from archiver.errors import IntakeEnded, IntakeError
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
+from archiver.intake.events import IntakeObserver, TurnFailed, TurnWritten
 from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, write_turn
 from archiver.intake.log_thread import LogThread
 from archiver.intake.segments import LogId, LogSurvey
 from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import LogLimits, LogUse, TopicLog
 from archiver.intake.topic_table import TopicTable
+from archiver.observer import ignore
 from archiver.topics.opening import TopicServers
 from catalog.errors import RegistryError
 from catalog.model import new_id
+from catalog.registry.intake_logs import IntakeLogRow, abandoned_error
 from schema_mapping.errors import ContextError
 
 _LOG = logging.getLogger(__name__)
@@ -44,6 +47,7 @@ class FilledStatus:
     next_offsets: dict[int, int]
     waiting_bytes: int
     disk_bytes: int
+    segments: int
     turns: int
     error: ContextError | None
     ended: ContextError | None
@@ -56,7 +60,13 @@ class FilledTopic:
     """
 
     def __init__(
-        self, config: Config, topic: TopicConfig, servers: TopicServers, *, table: TopicTable | None = None
+        self,
+        config: Config,
+        topic: TopicConfig,
+        servers: TopicServers,
+        *,
+        table: TopicTable | None = None,
+        observer: IntakeObserver = ignore,
     ) -> None:
         assert config.flight.wal is not None
         self.config = topic
@@ -73,9 +83,10 @@ class FilledTopic:
         except BaseException:
             self._disk.close()
             raise
-        self._appends = LogThread(self._log, name=topic.name)
+        self._appends = LogThread(self._log, name=topic.name, observer=observer)
+        self._observer = observer
         self._stop = threading.Event()
-        self._reported: Mapping[int, int] | None = None
+        self._is_requested = False
         self._reports_at = 0.0
         self._flushed = 0
         self._turns = 0
@@ -94,11 +105,11 @@ class FilledTopic:
     def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
         return self._appends.append(batch)
 
-    def fence(self, client: str) -> Future[ClientPosition]:
-        return self._appends.fence(client)
+    def fence(self, client: str, principal: str) -> Future[ClientPosition]:
+        return self._appends.fence(client, principal)
 
-    def position(self, client: str) -> Future[ClientPosition]:
-        return self._appends.position(client)
+    def position(self, client: str, principal: str) -> Future[ClientPosition]:
+        return self._appends.position(client, principal)
 
     def status(self) -> FilledStatus:
         use = self._log.use
@@ -107,21 +118,35 @@ class FilledTopic:
             next_offsets=dict(self._log.next_offsets),
             waiting_bytes=use.appended - self._flushed,
             disk_bytes=use.disk,
+            segments=use.begun,
             turns=self._turns,
             error=self._error,
             ended=self._log.ended,
         )
 
     def flush(self) -> WrittenTurn:
-        """Write everything acknowledged to the table. Raises subclasses of ContextError."""
+        """Write everything acknowledged to the table. Raises subclasses of ContextError.
+
+        If that was requested, e.g. by an erasure, the rows are removed from the log, too.
+        """
+        started = time.monotonic()
         with self._table.leased(self._row):
-            self._check_epoch()
+            row = self._check_epoch()
+            is_rolled = row.requested > row.written and self._roll()
             use = self._log.use
             turn = write_turn(self._log, self._table, topic=self.config.name)
+        if is_rolled:
+            self._servers.registry.intake.wrote(
+                self._row, wal_id=self._log_id.wal_id, epoch=self._epoch, number=row.requested
+            )
+            self._is_requested = False
         self._flushed = use.appended
         self._waits_since = None
         self._turns += 1
         self._error = None
+        seconds = time.monotonic() - started
+        counts = {"rows": turn.rows, "files": turn.files, "file_bytes": turn.file_bytes}
+        self._observer(TurnWritten(topic=self.config.name, write_seconds=turn.write_seconds, seconds=seconds, **counts))
         return turn
 
     def close(self) -> None:
@@ -135,6 +160,7 @@ class FilledTopic:
             self._report()
             if self._log.has_failed:  # its state counts batches that may not be durable
                 return
+            self._log.empty(self._log.next_offsets)
             state = self._log.state_json()
             self._servers.registry.intake.drain(self._row, wal_id=self._log_id.wal_id, epoch=self._epoch, state=state)
         except ContextError as error:
@@ -146,6 +172,8 @@ class FilledTopic:
         registry, name = self._servers.registry, self.config.name
         survey = LogSurvey.read(self._disk, topic=name, most_clients=self._most_clients)
         last = registry.intake.of_topics([self._row]).get(self._row.id)
+        if last is not None and survey.log_id.wal_id in last.abandoned:
+            raise abandoned_error(name, folder=str(self._folder))
         if last is not None and last.wal_id != survey.log_id.wal_id and last.drained:
             check_covered(survey.state.next_offsets, ends, topic=name, last=last.folder)
             survey = self._fresh_log()
@@ -163,6 +191,8 @@ class FilledTopic:
         )
         log.begin(survey, IntakeState.from_json(taken.state, most_clients=self._most_clients))
         self._log_id = survey.log_id
+        kept = last.states if last is not None and last.wal_id == survey.log_id.wal_id else ()
+        self._table.own(wal_id=survey.log_id.wal_id, epoch=taken.epoch, states=[taken.state, *kept])
         return taken.epoch, log
 
     def _fresh_log(self) -> LogSurvey:
@@ -170,7 +200,14 @@ class FilledTopic:
         LogId(wal_id=new_id()).write(self._disk)
         return LogSurvey.read(self._disk, topic=self.config.name, most_clients=self._most_clients)
 
-    def _check_epoch(self) -> None:
+    def _roll(self) -> bool:
+        """Begin another segment, so that earlier ones can be removed. False if there is no room, or the log ended."""
+        try:
+            return self._appends.roll().result()
+        except IntakeError:
+            return False
+
+    def _check_epoch(self) -> IntakeLogRow:
         row = self._servers.registry.intake.of_topics([self._row]).get(self._row.id)
         if row is None or (row.wal_id, row.epoch) != (self._log_id.wal_id, self._epoch):
             error = IntakeEnded(
@@ -180,6 +217,8 @@ class FilledTopic:
             )
             self._log.end(error)
             raise error
+        self._is_requested = row.requested > row.written
+        return row
 
     def _report(self) -> None:
         """Report the log's ends for `archiver status`. Raises RegistryError, and IntakeEnded as `_check_epoch`.
@@ -188,10 +227,8 @@ class FilledTopic:
         """
         self._check_epoch()
         ends = self._log.next_offsets
-        if ends != self._reported:
-            log_id = self._log_id.wal_id
-            self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
-            self._reported = ends
+        log_id = self._log_id.wal_id
+        self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
         self._reports_at = time.monotonic() + _REPORT_SECONDS
 
     def _run(self) -> None:
@@ -209,13 +246,17 @@ class FilledTopic:
                 if self._error is None or self._error.message != error.message:
                     _LOG.warning("%s: rows wait in the log", self.config.name, exc_info=error)
                 self._error = error
+                self._observer(TurnFailed(topic=self.config.name))
                 self._stop.wait(_RETRY_SECONDS)
             except Exception:  # noqa: BLE001 - it is logged with its traceback, and the rows stay in the log
+                self._observer(TurnFailed(topic=self.config.name))
                 _LOG.exception("%s: rows wait in the log", self.config.name)
                 self._stop.wait(_RETRY_SECONDS)
 
     def _is_due(self, use: LogUse) -> bool:
         waiting = use.appended - self._flushed
+        if self._is_requested and self._log.ended is None:
+            return True
         if waiting <= 0:
             self._waits_since = None
             return False

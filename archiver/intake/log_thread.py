@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from archiver.errors import IntakeEnded, IntakeError
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
-from archiver.intake.topic_log import TopicLog
+from archiver.intake.events import GroupAppended, IntakeObserver
+from archiver.intake.topic_log import Outcome, TopicLog
+from archiver.observer import ignore
 
 GROUP_BYTES: Final = 4 << 20
 
@@ -27,16 +30,27 @@ class _Fence:
     """`is_look` for the position alone."""
 
     client: str
+    principal: str
     is_look: bool
     done: Future[ClientPosition] = field(default_factory=Future)
+
+
+@dataclass(slots=True)
+class _Roll:
+    done: Future[bool] = field(default_factory=Future)
+
+
+_Request: TypeAlias = _Append | _Fence | _Roll
 
 
 class LogThread:
     """Futures have the errors of `TopicLog.append`."""
 
-    def __init__(self, log: TopicLog, *, name: str) -> None:
+    def __init__(self, log: TopicLog, *, name: str, observer: IntakeObserver = ignore) -> None:
         self._log = log
-        self._requests: list[_Append | _Fence] = []
+        self._name = name
+        self._observer = observer
+        self._requests: list[_Request] = []
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name=f"log-{name}", daemon=True)
@@ -47,14 +61,20 @@ class LogThread:
         self._put(request)
         return request.done
 
-    def fence(self, client: str) -> Future[ClientPosition]:
-        request = _Fence(client, is_look=False)
+    def fence(self, client: str, principal: str = "") -> Future[ClientPosition]:
+        request = _Fence(client, principal, is_look=False)
         self._put(request)
         return request.done
 
-    def position(self, client: str) -> Future[ClientPosition]:
+    def position(self, client: str, principal: str = "") -> Future[ClientPosition]:
         """The position after the batches that are durable: a batch that is being written may still fail."""
-        request = _Fence(client, is_look=True)
+        request = _Fence(client, principal, is_look=True)
+        self._put(request)
+        return request.done
+
+    def roll(self) -> Future[bool]:
+        """Begin another segment after the waiting batches. False if there is no room."""
+        request = _Roll()
         self._put(request)
         return request.done
 
@@ -66,7 +86,7 @@ class LogThread:
         self._thread.join()
         self._log.close()
 
-    def _put(self, request: _Append | _Fence) -> None:
+    def _put(self, request: _Request) -> None:
         with self._changed:
             if self._is_closed:
                 request.done.set_exception(IntakeEnded("the server stops taking in rows"))
@@ -82,26 +102,46 @@ class LogThread:
                 match group:
                     case []:
                         pass
+                    case [_Roll() as roll]:
+                        _settle(roll, self._log.roll())
                     case [_Fence(is_look=True) as look]:
-                        _settle(look, self._log.position(look.client))
+                        _settle(look, self._log.position(look.client, look.principal))
                     case [_Fence() as fence]:
-                        _settle(fence, self._log.fence(fence.client))
+                        _settle(fence, self._log.fence(fence.client, fence.principal))
                     case appends:
                         batches = [request.batch for request in appends if isinstance(request, _Append)]
-                        for request, outcome in zip(appends, self._log.append(batches), strict=True):
+                        for request, outcome in zip(appends, self._append(batches), strict=True):
                             _settle(request, outcome)
             except IntakeError as error:
                 for request in group:
                     if not request.done.done():
                         request.done.set_exception(error)
 
-    def _next_group(self) -> Sequence[_Append | _Fence]:
-        """The next batches, or one fence. Empty at the end."""
+    def _append(self, batches: Sequence[IntakeBatch]) -> Sequence[Outcome]:
+        started = time.perf_counter()
+        outcomes = self._log.append(batches)
+        taken = [
+            batch for batch, outcome in zip(batches, outcomes, strict=True) if isinstance(outcome, Acknowledgement)
+        ]
+        self._observer(
+            GroupAppended(
+                topic=self._name,
+                batches=len(batches),
+                refused=len(batches) - len(taken),
+                rows=sum(rows for batch in taken for _, rows in batch.rows),
+                size_bytes=sum(len(batch.body) for batch in taken),
+                seconds=time.perf_counter() - started,
+            )
+        )
+        return outcomes
+
+    def _next_group(self) -> Sequence[_Request]:
+        """The next batches, or one other request. Empty at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._requests or self._is_closed)
             count = size = 0
             for request in self._requests:
-                if isinstance(request, _Fence):
+                if not isinstance(request, _Append):
                     count = count or 1
                     break
                 if count and size + len(request.batch.body) > GROUP_BYTES:
@@ -111,13 +151,15 @@ class LogThread:
         return group
 
 
-def _settle(request: _Append | _Fence, outcome: Acknowledgement | ClientPosition | IntakeError) -> None:
+def _settle(request: _Request, outcome: Acknowledgement | ClientPosition | IntakeError | bool) -> None:
     match request, outcome:
         case _, IntakeError():
             request.done.set_exception(outcome)
         case _Append(), Acknowledgement():
             request.done.set_result(outcome)
         case _Fence(), ClientPosition():
+            request.done.set_result(outcome)
+        case _Roll(), bool():
             request.done.set_result(outcome)
         case _:
             raise AssertionError(outcome)

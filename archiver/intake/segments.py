@@ -99,11 +99,11 @@ class LogSurvey:
             if log_id is None:
                 log_id = LogId(wal_id=new_id())
                 log_id.write(disk)
-            names = _segment_names(disk) if log_id.has_begun else {}
+            names = segment_names(disk) if log_id.has_begun else {}
             if log_id.has_begun and not names:
                 raise BadLog(
                     "the write-ahead log has no segment left: restore its folder. Acknowledged rows may not be in the"
-                    " table yet",
+                    " table yet. If there is no copy, `archiver abandon TOPIC --dry-run` prints which rows are lost",
                     topic=topic,
                     log=log_id.wal_id,
                 )
@@ -140,13 +140,32 @@ def segment_name(first: int, epoch: int) -> str:
     return f"{first:020d}-{epoch:010d}.wal"
 
 
+def entry_beginning(wal_id: str) -> bytes:
+    """How the JSON of a log's entries begins."""
+    return json.dumps({"log": wal_id}).removesuffix("}").replace(": ", ":").encode()
+
+
 def entries(data: bytes) -> Iterator[Frame]:
     """The frames after the header."""
     header = read_frame(data, 0)
     return iter(()) if header is None else read_frames(data, header.end)
 
 
-def _segment_names(disk: Disk) -> dict[int, str]:
+def apply_entry(state: IntakeState, entry: Frame) -> LoggedBatch | None:
+    """Add an entry to the state; return its batch, if it has one. Raises ValueError for an unknown kind."""
+    match entry.head["kind"]:
+        case "batch":
+            batch = LoggedBatch.from_json(entry.head)
+            state.add(batch)
+            return batch
+        case "fence":
+            state.fence(entry.head["client"], entry.head["incarnation"], entry.head.get("principal", ""))
+            return None
+        case kind:
+            raise ValueError(kind)
+
+
+def segment_names(disk: Disk) -> dict[int, str]:
     """The newest segment by its first entry: a segment that was copied at a start may have an older original."""
     matches = (_NAME.fullmatch(name) for name in sorted(disk.names()))
     return {int(name["first"]): name.string for name in matches if name is not None}
@@ -194,19 +213,17 @@ class _Surveying:
     def _apply(self, state: IntakeState, segment: Segment, entry: Frame) -> None:
         if entry.head["sequence"] != state.sequence:
             raise self._damaged(segment.name, entry.position, f"entry {state.sequence} is missing")
-        match entry.head["kind"]:
-            case "batch":
-                batch = LoggedBatch.from_json(entry.head)
-                state.add(batch)
-                segment.add(batch)
-            case "fence":
-                state.fence(entry.head["client"], entry.head["incarnation"])
-            case kind:
-                raise self._damaged(segment.name, entry.position, f"a newer archiver wrote an entry of kind {kind!r}")
+        try:
+            batch = apply_entry(state, entry)
+        except ValueError as error:
+            reason = f"a newer archiver wrote an entry of kind {error.args[0]!r}"
+            raise self._damaged(segment.name, entry.position, reason) from None
+        if batch is not None:
+            segment.add(batch)
 
     def _check_end(self, segment: Segment, state: IntakeState) -> None:
         """A later entry knows which entries were durable when it was written."""
-        beginning = json.dumps({"log": self._log_id.wal_id}).removesuffix("}").replace(": ", ":").encode()
+        beginning = entry_beginning(self._log_id.wal_id)
         for entry in frames_after(self._disk.read(segment.name), segment.size, beginning):
             if entry.head.get("durable", 0) > state.sequence:
                 raise self._damaged(segment.name, segment.size, f"entry {state.sequence} was durable")
@@ -217,7 +234,7 @@ class _Surveying:
     def _damaged(self, name: str, position: int, reason: str) -> BadLog:
         return BadLog(
             f"the write-ahead log is damaged: {reason}. Acknowledged rows after this position may not be in the table:"
-            " restore the segment",
+            " restore the segment. If there is no copy, `archiver abandon TOPIC --dry-run` prints which rows are lost",
             topic=self._topic,
             segment=name,
             position=position,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ class IntakeState:
                 for partition, rows in batch.rows
                 if rows
             ),
+            principal=batch.principal,
         )
 
     def add(self, batch: LoggedBatch) -> None:
@@ -42,16 +43,17 @@ class IntakeState:
         for part in batch.parts:
             self.next_offsets[part.partition] = part.end_offset
 
-    def fence(self, client: str, incarnation: int) -> None:
+    def fence(self, client: str, incarnation: int, principal: str = "") -> None:
         self.sequence += 1
-        self.clients.fence(client, incarnation)
+        self.clients.fence(client, incarnation, principal)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, *, answers: bool = True) -> dict[str, Any]:
+        """Without `answers`, a repeated batch is refused as taken in."""
         return {
             "sequence": self.sequence,
             "time_ms": self.time_ms,
             "next_offsets": {str(partition): offset for partition, offset in self.next_offsets.items()},
-            "clients": self.clients.to_json(),
+            "clients": self.clients.to_json(answers=answers),
         }
 
     @classmethod
@@ -62,3 +64,12 @@ class IntakeState:
             next_offsets={int(partition): offset for partition, offset in value.get("next_offsets", {}).items()},
             clients=Clients.from_json(value.get("clients", {}), most=most_clients),
         )
+
+
+def covered_state(states: Sequence[Mapping[str, Any]], ends: Mapping[int, int]) -> Mapping[str, Any]:
+    """The newest of these states, oldest first, whose rows all end at or before `ends`. Empty if there is none."""
+    for state in reversed(states):
+        offsets: Mapping[str, int] = state.get("next_offsets", {})
+        if all(offset <= ends.get(int(partition), 0) for partition, offset in offsets.items()):
+            return state
+    return {}

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
-from archiver.errors import BadBatch, BatchTooOld, ClientFenced, IntakeEnded, IntakeError, IntakeFull
+from archiver.errors import BadBatch, BatchTooOld, ClientFenced, ClientTaken, IntakeEnded, IntakeError, IntakeFull
 from archiver.fault_points import IntakePoint, pass_point
 from archiver.intake.batches import Acknowledgement, IntakeBatch, LoggedBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import Disk, LogFile, disk_error
-from archiver.intake.frames import OVERHEAD, frame
+from archiver.intake.frames import OVERHEAD, frame, read_frame, read_frames
 from archiver.intake.segments import (
     SEGMENT,
     UNFINISHED,
     LogId,
     LogSurvey,
     Segment,
+    apply_entry,
     entries,
     head_of,
     name_segment,
@@ -50,10 +51,11 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class LogUse:
-    """`appended` counts all bytes since the start, `disk` are the bytes of the segments."""
+    """`appended` counts all bytes since the start, `disk` are the bytes of the segments, `begun` counts segments."""
 
     appended: int
     disk: int
+    begun: int = 0
 
 
 class TopicLog:
@@ -73,6 +75,7 @@ class TopicLog:
         self._durable = 0
         self._durable_offsets: Mapping[int, int] = {}
         self._appended = 0
+        self._begun = 0
         self._file: LogFile | None = None
         self._ended: IntakeEnded | None = None
         self._has_failed = False
@@ -117,11 +120,15 @@ class TopicLog:
     @property
     def use(self) -> LogUse:
         with self._lock:
-            return LogUse(self._appended, sum(segment.room for segment in self._segments))
+            return LogUse(self._appended, sum(segment.room for segment in self._segments), self._begun)
 
-    def position(self, client: str) -> ClientPosition:
-        """For the appending thread: between its calls, all batches that were taken in are durable."""
+    def position(self, client: str, principal: str = "") -> ClientPosition:
+        """For the appending thread: between its calls, all batches that were taken in are durable.
+
+        Raises ClientTaken.
+        """
         self._check()
+        self._state.clients.check_owner(client, principal)
         return self._state.clients.position(client)
 
     def append(self, batches: Sequence[IntakeBatch]) -> list[Outcome]:
@@ -140,32 +147,57 @@ class TopicLog:
             raise self._fail(error) from error
         return outcomes
 
-    def fence(self, client: str) -> ClientPosition | IntakeError:
+    def fence(self, client: str, principal: str = "") -> ClientPosition | IntakeError:
         """Raise a client's incarnation: older ones are refused from now on. Raises as `append`."""
         self._check()
         try:
+            self._state.clients.check_owner(client, principal)
             self._state.clients.check_room(client)
-        except BadBatch as error:
+        except (BadBatch, ClientTaken) as error:
             return error
         try:
-            if not self._make_room(_HEAD_BYTES + _TEXT_FACTOR * len(client)):
+            if not self._make_room(_HEAD_BYTES + _TEXT_FACTOR * len(client + principal)):
                 return self._full()
-            self._write([self._fence(client, self._state.clients.position(client).incarnation + 1)])
+            incarnation = self._state.clients.position(client).incarnation + 1
+            self._write([self._fence(client, incarnation, principal)])
         except BaseException as error:
             raise self._fail(error) from error
         return self._state.clients.position(client)
 
-    def batches(self, ends: Mapping[int, int]) -> Iterator[tuple[LoggedBatch, memoryview]]:
-        """Yield durable batches with rows at or after these offsets. Raises IntakeError."""
+    def roll(self) -> bool:
+        """Begin another segment if the open one has entries. False if there is no room. Raises as `append`."""
+        self._check()
         with self._lock:
-            durable = self._durable
+            has_entries = self._segments[-1].first < self._state.sequence
+        if not has_entries:
+            return True
+        try:
+            return self._begin_segment(0)
+        except BaseException as error:
+            raise self._fail(error) from error
+
+    def durable_state(self) -> IntakeState:
+        """The state after the last durable entry, read from the open segment. Raises IntakeError."""
+        with self._lock:
+            segment, size, durable = self._segments[-1], self._segments[-1].size, self._durable
+        data = self._read(segment.name, size)
+        header = read_frame(data, 0)
+        assert header is not None
+        state = IntakeState.from_json(header.head["state"], most_clients=0)
+        for entry in read_frames(data, header.end):
+            if entry.head["sequence"] < durable:
+                apply_entry(state, entry)
+        return state
+
+    def batches(
+        self, ends: Mapping[int, int], *, before: int | None = None
+    ) -> Iterator[tuple[LoggedBatch, memoryview]]:
+        """Yield durable batches with rows at or after these offsets, up to entry `before`. Raises IntakeError."""
+        with self._lock:
+            durable = self._durable if before is None else min(before, self._durable)
             segments = [(segment.name, segment.size) for segment in self._segments if not segment.is_covered(ends)]
         for name, size in segments:
-            try:
-                data = self._disk.read(name, size)
-            except OSError as error:
-                raise disk_error(error, topic=self._topic, segment=name) from error
-            for entry in entries(data):
+            for entry in entries(self._read(name, size)):
                 if entry.head["kind"] == "batch" and entry.head["sequence"] < durable:
                     batch = LoggedBatch.from_json(entry.head)
                     if any(part.end_offset > ends.get(part.partition, 0) for part in batch.parts):
@@ -195,9 +227,31 @@ class TopicLog:
             self._file = None
         self.end(IntakeEnded("the server stops taking in rows", topic=self._topic))
 
+    def empty(self, ends: Mapping[int, int]) -> None:
+        """After `close`: leave one segment without rows, if the table has all rows up to these offsets.
+
+        Raises IntakeError.
+        """
+        self.release(ends)
+        try:
+            if not self._begin_segment(0):
+                raise self._full()
+            assert self._file is not None
+            self._file.close()
+            self._file = None
+        except OSError as error:
+            raise disk_error(error, topic=self._topic) from error
+        self.release(ends)
+
     def end(self, reason: IntakeEnded) -> None:
         """Take in nothing more. Any thread may call it: the file stays open until `close`."""
         self._ended = self._ended or reason
+
+    def _read(self, name: str, size: int) -> bytes:
+        try:
+            return self._disk.read(name, size)
+        except OSError as error:
+            raise disk_error(error, topic=self._topic, segment=name) from error
 
     def _check(self) -> None:
         if self._ended is not None:
@@ -211,7 +265,7 @@ class TopicLog:
             try:
                 answer = clients.judge(batch)
             except IntakeError as error:
-                is_final = isinstance(error, (BadBatch, BatchTooOld, ClientFenced))
+                is_final = isinstance(error, (BadBatch, BatchTooOld, ClientFenced, ClientTaken))
                 outcomes.append(error if has_room or is_final else self._full())
                 continue
             if answer is None and not has_room:
@@ -219,7 +273,7 @@ class TopicLog:
                 continue
             position = clients.position(batch.client)
             if has_room and position.next_batch_id > 0 and batch.incarnation > position.incarnation:
-                frames.append(self._fence(batch.client, batch.incarnation))
+                frames.append(self._fence(batch.client, batch.incarnation, batch.principal))
             if answer is None:
                 frames.append(self._batch(batch))
                 answer = clients.judge(batch)
@@ -235,9 +289,10 @@ class TopicLog:
             self._segments[-1].add(logged)
         return entry
 
-    def _fence(self, client: str, incarnation: int) -> bytes:
-        entry = frame({**self._entry("fence"), "client": client, "incarnation": incarnation})
-        self._state.fence(client, incarnation)
+    def _fence(self, client: str, incarnation: int, principal: str) -> bytes:
+        owner = {"principal": principal} if principal else {}
+        entry = frame({**self._entry("fence"), "client": client, "incarnation": incarnation, **owner})
+        self._state.fence(client, incarnation, principal)
         return entry
 
     def _entry(self, kind: str) -> dict[str, Any]:
@@ -262,9 +317,13 @@ class TopicLog:
         """Whether the segment has room, or a new one could be made. Raises OSError if the disk failed."""
         with self._lock:
             segment = self._segments[-1]
-            used = sum(segment.room for segment in self._segments)
         if segment.size + needed <= segment.room:
             return True
+        return self._begin_segment(needed)
+
+    def _begin_segment(self, needed: int) -> bool:
+        with self._lock:
+            used = sum(segment.room for segment in self._segments)
         self._lacks = None
         try:
             unnamed = self._unnamed_segment(needed, most=self._limits.wal_bytes - used)
@@ -303,6 +362,7 @@ class TopicLog:
             if self._segments and self._segments[-1].name == segment.name:
                 self._segments.pop()
             self._segments.append(segment)
+            self._begun += 1
 
     def _copy_last(self, survey: LogSurvey) -> None:
         original = survey.segments[-1]
@@ -345,5 +405,5 @@ class TopicLog:
 
 def _most_bytes(batch: IntakeBatch) -> int:
     """The most bytes of a batch's entry, and of a fence before it."""
-    texts = 2 * _TEXT_FACTOR * len(batch.client)
+    texts = 2 * _TEXT_FACTOR * len(batch.client + batch.principal)
     return len(batch.body) + 2 * (_HEAD_BYTES + OVERHEAD) + _PART_BYTES * len(batch.rows) + texts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from archiver.chores.runner import ChoreRunner, ChoreTopic
@@ -12,10 +13,11 @@ from archiver.chores.tidying import TIDYING
 from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config import Config, TopicConfig
-from archiver.errors import TopicBusy
+from archiver.errors import IntakeEnded, TopicBusy
 from archiver.files.range_writer import RangeWriter
 from archiver.files.records import Records
 from archiver.files.upload import Uploader
+from archiver.intake.state import IntakeState, covered_state
 from archiver.kafka.leaders import TopicDescription
 from archiver.observer import ignore
 from archiver.schemas.topic_schemas import TopicSchemas
@@ -25,17 +27,26 @@ from archiver.topics.file_target import file_target
 from archiver.topics.filled_state import FLIGHT_CLUSTER
 from archiver.topics.inspection import archived_offsets
 from archiver.topics.leases import TopicLeases
+from archiver.topics.lost_ranges import lost_ranges
 from archiver.topics.opening import OpenedTopic, RegisteredTopic, TopicServers, for_records, open_topic
 from archiver.topics.seen_partition import furthest
 from catalog.errors import PartitionAhead
 from catalog.iceberg.expiry import SnapshotRetention
 from catalog.model import PartitionOffset, TopicRow, TranslatedRange
+from catalog.offset_range import OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenedTurn:
     topic: OpenedTopic
     fence: Mapping[int, PartitionOffset]
+
+
+@dataclass(slots=True)
+class _Owner:
+    wal_id: str
+    epoch: int
+    states: list[Mapping[str, Any]]
 
 
 class TopicTable:
@@ -47,6 +58,11 @@ class TopicTable:
         self._servers = servers
         self._chores = ChoreRunner((TIDYING,))
         self._opened: _OpenedTurn | None = None
+        self._owner: _Owner | None = None
+
+    def own(self, *, wal_id: str, epoch: int, states: Sequence[Mapping[str, Any]]) -> None:
+        """Write the rows of this log, which has kept these states, oldest first."""
+        self._owner = _Owner(wal_id, epoch, list(states))
 
     def register(self) -> tuple[TopicRow, Mapping[int, int]]:
         """Register the topic and make its table, if that wasn't done before.
@@ -104,6 +120,24 @@ class TopicTable:
                 for writer in writers.values():
                     writer.abort()
         return tuple(uploader.uploaded)
+
+    def lost(self, offsets: Sequence[OffsetRange]) -> tuple[TranslatedRange, ...]:
+        """Accepted losses, which advance the next offset."""
+        assert self._opened is not None
+        version = self._opened.topic.row.schema_version
+        return lost_ranges(self._topic.name, offsets, known={}, schema_version=version)
+
+    def keep(self, state: IntakeState, ends: Mapping[int, int]) -> None:
+        """Raises IntakeEnded if another process has the log."""
+        assert self._opened is not None
+        owner = self._owner
+        if owner is None or (owner.states and owner.states[-1].get("sequence") == state.sequence):
+            return
+        states = [covered_state(owner.states, ends), state.to_json(answers=False)]
+        topic = self._opened.topic.topic
+        if not self._servers.registry.intake.keep_states(topic, wal_id=owner.wal_id, epoch=owner.epoch, states=states):
+            raise IntakeEnded("another process has taken over the topic's log", topic=topic.topic)
+        owner.states = states
 
     def stage(self, ranges: Sequence[TranslatedRange]) -> None:
         assert self._opened is not None

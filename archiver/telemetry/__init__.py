@@ -3,4 +3,4 @@
 `metrics` is the table of all metrics; `start` starts what the configuration enables.
 """
 
-__all__ = ["listener", "serving", "start"]
+__all__ = ["intake", "listener", "serving", "start"]

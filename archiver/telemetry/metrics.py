@@ -40,6 +40,7 @@ Source: TypeAlias = Literal[
     "loop",
     "topics",
     "access log",
+    "intake",
 ]
 """The part of the archive job (the first three) or of a server whose numbers they are."""
 
@@ -72,6 +73,10 @@ class MetricRow:
     @property
     def is_of_servers(self) -> bool:
         return self.name.startswith("serve_")
+
+    @property
+    def is_of_intake(self) -> bool:
+        return self.name.startswith("flight_")
 
 
 def _row(  # noqa: PLR0917 - as the table is read
@@ -259,6 +264,53 @@ METRICS: Final[Mapping[str, MetricRow]] = {
         _row("gauge", "serve_fetch_sessions", "number", "connections", "Fetch sessions of all connections"),
         _row(
             "counter", "serve_access_log_left_out", "events", "access log", "Lines that the access log had no time for"
+        ),
+        _row(
+            "counter", "flight_batches", "events", "intake", "Batches of Flight clients, refused ones included", "topic"
+        ),
+        _row("counter", "flight_refused_batches", "events", "intake", "Of these, refused by the log", "topic"),
+        _row("counter", "flight_rows", "records", "intake", "Rows acknowledged", "topic"),
+        _row("counter", "flight_batch_bytes", "bytes", "intake", "Bytes of these", "topic"),
+        _row("counter", "flight_files", "files", "intake", "Data files committed", "topic"),
+        _row("counter", "flight_file_bytes", "bytes", "intake", "Bytes of these files", "topic"),
+        _row("counter", "flight_table_rows", "records", "intake", "Rows committed to the table", "topic"),
+        _row(
+            "counter", "flight_turn_failures", "events", "intake", "Times that rows didn't get into the table", "topic"
+        ),
+        _row("counter", "flight_segments", "events", "intake", "Segments that logs have begun", "topic"),
+        _row("gauge", "flight_waiting_bytes", "bytes", "intake", "Bytes of the log that the table lacks", "topic"),
+        _row("gauge", "flight_log_bytes", "bytes", "intake", "Bytes of the log on disk", "topic"),
+        _row("gauge", "flight_log_ended", "flag", "intake", "1 if the log takes in nothing more", "topic"),
+        _row(
+            "gauge", "flight_next_offset", "number", "intake", "The next offset of acknowledged rows", "topic partition"
+        ),
+        _row("gauge", "flight_unacknowledged_bytes", "bytes", "intake", "Bytes of batches that wait for their answer"),
+        _row(
+            "histogram",
+            "flight_append_seconds",
+            "seconds",
+            "intake",
+            "Time of writing and syncing a group of batches",
+            "topic",
+            buckets=_ANSWER_BUCKETS,
+        ),
+        _row(
+            "histogram",
+            "flight_upload_seconds",
+            "seconds",
+            "intake",
+            "Time of writing and uploading the files of a turn",
+            "topic",
+            buckets=_COMMIT_BUCKETS,
+        ),
+        _row(
+            "histogram",
+            "flight_turn_seconds",
+            "seconds",
+            "intake",
+            "Time from the log to the table",
+            "topic",
+            buckets=_COMMIT_BUCKETS,
         ),
         _row("gauge", "serve_end_offset", "number", "topics", "The offset after the last record", "topic partition"),
         _row(

@@ -16,6 +16,7 @@ __all__ = [
     "leases",
     "ledgers_ahead",
     "log_bounds",
+    "lost_ranges",
     "opening",
     "owner_status",
     "partition_inspector",
@@ -27,4 +28,5 @@ __all__ = [
     "state",
     "state_reader",
     "waiting_errors",
+    "written_log",
 ]

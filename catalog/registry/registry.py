@@ -293,6 +293,11 @@ class IntakeLogs(Part):
     take = in_transaction(intake_logs.take)
     drain = in_transaction(intake_logs.drain)
     report = in_transaction(intake_logs.report)
+    request = in_transaction(intake_logs.request)
+    wrote = in_transaction(intake_logs.wrote)
+    keep_states = in_transaction(intake_logs.keep_states)
+    last_state = in_statements(intake_logs.last_state)
+    abandon = in_transaction(intake_logs.abandon)
     of_topics = in_statements(intake_logs.of_topics)
 
 

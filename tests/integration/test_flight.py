@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer
@@ -25,9 +26,9 @@ PARTITIONS = 3
 ROWS = 50
 
 
-def config_of(stack: Stack, topic: str) -> Path:
-    """Files are written as soon as there are rows."""
-    settings = {"source": "flight", "partitions": PARTITIONS, "min_file_size": "0B"}
+def config_of(stack: Stack, topic: str, **settings: Any) -> Path:
+    """By default, files are written as soon as there are rows."""
+    settings = {"source": "flight", "partitions": PARTITIONS, "min_file_size": "0B", **settings}
     path = stack.config({topic: settings}, flight={"wal": "wal"})
     document = tomllib.loads(path.read_text())
     del document["kafka"]
@@ -100,3 +101,83 @@ def test_kill_keeps_each_row_once(stack: Stack, fault: str) -> None:
     with flight_process(config) as server:
         put(server.address, topic, batches(3))
     assert sorted(values_in(config, topic)) == sorted(b"value-%d" % number for number in range(3 * ROWS))
+
+
+WAITS = {"min_file_size": "512MiB", "max_lag": "1h"}
+"""Settings with which rows wait in the log."""
+
+
+def test_erasure_reaches_rows_that_wait_in_the_log(stack: Stack) -> None:
+    topic = unique("sensors")
+    config = config_of(stack, topic, **WAITS)
+    folder = config.parent / "wal" / topic
+    with flight_process(config) as server:
+        put(server.address, topic, batches(1))
+        assert b"value-7" in b"".join(file.read_bytes() for file in folder.glob("*.wal"))
+        erased = run("erase", topic, "--where", "key = 'key-0'", "--yes", config=config)
+        assert erased.exit_code == 0, erased.output
+        (finished,) = [json.loads(line) for line in erased.output.splitlines() if "finished" in line]
+        assert finished["rows"] == len(range(0, ROWS, 7))
+        assert b"value-7" not in b"".join(file.read_bytes() for file in folder.glob("*.wal"))
+        put(server.address, topic, batches(2))
+        server.process.kill()
+        server.process.wait(60)
+    age_report(config, topic)
+    refused = run("erase", topic, "--where", "key = 'key-1'", "--yes", config=config)
+    assert refused.exit_code != 0
+    assert "its server has not reported for" in refused.output
+    with flight_process(config):
+        pass
+    kept = {b"value-%d" % number for number in range(ROWS) if number % 7}
+    assert set(values_in(config, topic)) == kept | {b"value-%d" % number for number in range(ROWS, 2 * ROWS)}
+
+
+def age_report(config: Path, topic: str) -> None:
+    """As if the server had ended long ago."""
+    dsn = tomllib.loads(config.read_text())["registry"]["dsn"]
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE intake_logs SET reported_at = reported_at - interval '1 hour'"
+            " WHERE topic_id = (SELECT id FROM topics WHERE topic = %s)",
+            (topic,),
+        )
+
+
+def test_a_damaged_log_is_given_up_and_the_topic_continues(stack: Stack) -> None:
+    topic = unique("sensors")
+    config = config_of(stack, topic, **WAITS)
+    folder = config.parent / "wal" / topic
+    with flight_process(config) as server:
+        put(server.address, topic, batches(3))
+        server.process.kill()
+        server.process.wait(60)
+    (segment,) = folder.glob("*.wal")
+    content = segment.read_bytes()
+    damage = content.index(b"value-%d" % ROWS)
+    segment.write_bytes(content[:damage] + b"?" + content[damage + 1 :])
+    age_report(config, topic)
+    shown = json.loads(run("abandon", topic, "--dry-run", config=config).output)
+    assert (shown["saved_rows"], shown["lost_offsets"]) == (2 * ROWS, ROWS)
+    given_up = run("abandon", topic, "--skip", "1000", "--yes", config=config)
+    assert given_up.exit_code == 0, given_up.output
+    report = json.loads(given_up.output)
+    assert report["clients"] == [{"client": "sensor", "next_batch_id": 3}]
+    assert {part["partition"]: part["lost"] for part in report["partitions"]} == {
+        part["partition"]: part["lost"] for part in shown["partitions"]
+    }
+    again = run("abandon", topic, "--yes", config=config)
+    assert "there is nothing to give up" in again.output
+    with pytest.raises(json.JSONDecodeError), flight_process(config):
+        pass  # the folder has the log that was given up
+    folder.rename(folder.with_suffix(".lost"))
+    with flight_process(config) as server:
+        assert act(server.address, "position", topic=topic, client="sensor")["next_batch_id"] == 3
+        (answer,) = put(server.address, topic, [({"client": "sensor", "batch_id": 3}, records(3 * ROWS, ROWS))])
+    starts = {part["partition"]: part["next_offset"] for part in report["partitions"]}
+    assert all(part["base_offset"] == starts[part["partition"]] for part in answer["parts"])
+    (status,) = json.loads(run("status", config=config).output)["topics"]
+    assert status["lost_offsets"] == ROWS + PARTITIONS * 1000
+    values = sorted(record.value for record in from_archive(config, topic, PARTITIONS))
+    kept = [*range(ROWS), *range(2 * ROWS, 4 * ROWS)]
+    assert values == sorted(b"value-%d" % number for number in kept)
+    assert run("verify", topic, config=config).exit_code == 0

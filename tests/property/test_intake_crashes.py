@@ -15,6 +15,7 @@ from archiver.errors import BatchGap, ClientFenced, IntakeEnded, IntakeError, In
 from archiver.intake.batches import Acknowledgement
 from archiver.intake.files_turn import write_turn
 from archiver.intake.segments import LogSurvey
+from archiver.intake.state import IntakeState, covered_state
 from archiver.intake.topic_log import LogLimits, TopicLog
 from tests.support.intake.batches import batch_of
 from tests.support.intake.lossy_disk import LossyDisk, PowerCut
@@ -98,6 +99,7 @@ class World:
             self.log = None  # the server is started again, on the same machine
         except IntakeError:
             self.log = None  # the disk failed while the log was opened or read
+        self.check_covered()
 
     def opened(self) -> TopicLog:
         if self.log is None:
@@ -149,6 +151,26 @@ class World:
 
     def turn(self, log: TopicLog) -> None:
         write_turn(log, self.archive, topic="t")
+
+    def check_covered(self) -> None:
+        """The state that is kept without the log agrees with the table, batch by batch."""
+        ends = self.archive.accepted_ends()
+        kept = IntakeState.from_json(covered_state(self.archive.states, ends), most_clients=10)
+        assert {partition: end for partition, end in kept.next_offsets.items() if end} == ends
+        rows = [
+            row
+            for range_ in (*self.archive.table, *self.archive.staged.values())
+            for file in range_.files
+            for _, row in self.archive.objects[file.path]
+        ]
+        for client in self.clients:
+            sent = [
+                row
+                for batch in client.batches[: kept.clients.position(client.name).next_batch_id]
+                for part in batch.values()
+                for row in part
+            ]
+            assert sorted(row for row in rows if row.startswith(f"{client.name}:".encode())) == sorted(sent)
 
     def judge(self) -> None:
         for partition in range(PARTITIONS):

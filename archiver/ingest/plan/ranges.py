@@ -6,14 +6,12 @@ DataLoss of that partition.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from archiver.errors import DataLoss
 from archiver.topics.seen_partition import SeenPartition, check_continuity
-from catalog.model import PartitionOffset, TranslatedRange, new_id
 from catalog.offset_range import OffsetRange
 from schema_mapping.errors import ContextError
 
@@ -97,29 +95,4 @@ def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False)
             archived=-1 if seen.known is None else seen.known.leader_epoch,
             at_leader=seen.last_epoch if seen.gap is None else -1,
         ),
-    )
-
-
-def lost_ranges(
-    topic: str,
-    lost: Iterable[OffsetRange],
-    *,
-    known: Mapping[int, PartitionOffset],
-    schema_version: int,
-) -> tuple[TranslatedRange, ...]:
-    """Accepted gaps as ranges without a file, which advance the next offset. `known` is the archived end before."""
-    return tuple(
-        TranslatedRange(
-            id=new_id(),
-            topic=topic,
-            partition=offsets.partition,
-            start_offset=offsets.first,
-            end_offset=offsets.end,
-            schema_version=schema_version,
-            leader_epoch=known[offsets.partition].leader_epoch if offsets.partition in known else -1,
-            files=(),
-            created_ms=time.time_ns() // 1_000_000,
-            lost=True,
-        )
-        for offsets in sorted(lost)
     )

@@ -19,7 +19,7 @@ from archiver.errors import CorruptBatch, LogTruncated, NoProgress, ParseHalted,
 from archiver.fault_points import FaultPoint, pass_point
 from archiver.ingest.events import JobObserver, PartitionsSeen, SchemaChanged, StepFinished, TaskFinished
 from archiver.ingest.plan.backlog import LEAST_OFFSETS, Backlog
-from archiver.ingest.plan.ranges import PlannedRange, lost_ranges, plan_topic
+from archiver.ingest.plan.ranges import PlannedRange, plan_topic
 from archiver.ingest.plan.waiting import WaitLimits
 from archiver.ingest.report import TopicReport
 from archiver.ingest.task.values import TaskResult
@@ -36,6 +36,7 @@ from archiver.storage.formats import FORMATS
 from archiver.topics.archive_reader import ArchiveReader
 from archiver.topics.continuity import UNPROVEN_EPOCHS, same_log
 from archiver.topics.inspection import ArchivedOffsets, SeenTopic, archived_offsets, inspect_partitions
+from archiver.topics.lost_ranges import lost_ranges
 from archiver.topics.opening import OpenedTopic, for_records
 from archiver.topics.partition_inspector import PartitionInspector
 from catalog.errors import CatalogUnreachable, RolledBack

@@ -34,7 +34,7 @@ from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseFinished, EraseObserver, EraseReport, OwnedSnapshots, RecordsFound
 from archiver.upkeep.erase.spans import Span
-from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
+from archiver.upkeep.erase.topic import TopicErasure, await_logs, refuse_unerasable
 from archiver.upkeep.removal.conditions import AtOffsets, Matching
 from archiver.upkeep.removal.purge import ExpiresOwned, confirmed_time, never_owned
 from catalog.iceberg.table_catalog import TableCatalog
@@ -85,14 +85,16 @@ class Erase:
     def run(self) -> EraseReport:
         """Files that fail are in the report.
 
-        Raises before any change RecordsHeld, FilesShared if the owner forbids deleting files, and ConfigError if this
-        clock differs from Postgres'.
+        Raises before any change RecordsHeld, FilesShared if the owner forbids deleting files, ConfigError if this clock
+        differs from Postgres', and LogNotWritten if matching rows may wait in a write-ahead log.
         """
         started = time.monotonic()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
             catalog = closing.enter_context(TableCatalog(self._config.catalog))
             engines = closing.enter_context(EngineChoice(self._config.spark, self._engine, here_bytes=HERE_BYTES))
+            if self._where is not None and not self._options.dry_run:
+                await_logs(self._config, (self._name,), registry)
             archived = find_archived(
                 self._config, self._name, registry=registry, catalog=catalog, dry_run=self._options.dry_run
             )

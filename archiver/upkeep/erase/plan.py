@@ -19,6 +19,8 @@ from archiver.upkeep.erase.consent import sample_of
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.report import EraseEvent, EraseFinished, EraseObserver, EraseReport, RecordsFound
+from archiver.upkeep.erase.topic import await_logs
+from catalog.registry import Registry
 from schema_mapping.errors import ContextError
 
 _KEYS: Final = frozenset({"topic", "where", "offsets", "offsets_file"})
@@ -104,9 +106,12 @@ class ErasePlan:
     def run(self) -> PlanReport:
         """Errors during an erasure are in the report.
 
-        Raises before any change errors of a search (RecordsHeld, FilesShared), UpkeepError for unreadable files, and
-        ConsentMissing.
+        Raises before any change errors of a search (RecordsHeld, FilesShared), UpkeepError for unreadable files,
+        LogNotWritten, and ConsentMissing.
         """
+        if not self.options.dry_run:
+            with Registry(self.config.registry.dsn) as registry:
+                await_logs(self.config, [erasure.topic for erasure in self.plan.erasures], registry)
         previews = [self._search(erasure) for erasure in self.plan.erasures]
         if self.options.dry_run:
             return PlanReport(plan=self.plan, reports=tuple(previews))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from archiver.config import Config
 from archiver.errors import TopicBusy
 from archiver.observer import ignore
 from archiver.rewrite.settling import settle_rewrites
+from archiver.topics.written_log import await_written
+from archiver.upkeep.archived_topic import known_topics
 from archiver.upkeep.erase.report import EraseObserver
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.work import RemovalWork
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.deletion_gate import refuse_shared
+from catalog.registry import Registry
 
 STAGED_TRIES: Final = 30
 STAGED_PAUSE: Final = 2.0
@@ -24,6 +28,12 @@ STAGED_PAUSE: Final = 2.0
 def refuse_unerasable(table: ArchiveTable) -> None:
     """Raise FilesShared if the owner forbids deleting files: erased records would stay in them."""
     refuse_shared(table.properties, table.topic.table, refused="nothing was erased")
+
+
+def await_logs(config: Config, topics: Sequence[str], registry: Registry) -> None:
+    """Wait until rows in write-ahead logs are in the tables. Raises LogNotWritten."""
+    for topic in known_topics(config, topics, registry) if topics else ():
+        await_written(registry, topic, purpose="An erasure has to reach them, too: nothing was erased.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -326,3 +326,13 @@ def test_a_flight_topic_needs_partitions_and_a_name(tmp_path: Path) -> None:
         load(tmp_path, '[topics."s*"]\nsource = "flight"\npartitions = 1\n')
     with pytest.raises(ConfigError, match="no name of a Kafka topic"):
         load(tmp_path, '[topics."a b"]\nsource = "flight"\npartitions = 1\n')
+
+
+def test_messages_that_arrive_need_room(tmp_path: Path) -> None:
+    assert load(tmp_path, FLIGHT).flight.receive_memory == 4 << 30
+    with pytest.raises(
+        ConfigError, match=r"need 8,192 MiB while they arrive, more than `receive_memory` \(4,096 MiB\)"
+    ):
+        load(tmp_path, FLIGHT + '[flight]\nmax_message_size = "32MiB"\n')
+    allowed = load(tmp_path, FLIGHT + '[flight]\nmax_message_size = "32MiB"\nreceive_memory = "8GiB"\n')
+    assert allowed.flight.max_streams * allowed.flight.max_message_size == allowed.flight.receive_memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -53,11 +54,11 @@ class FakeTopic:
         answer.set_exception(self.refusal)
         return answer
 
-    def fence(self, client: str) -> Future[ClientPosition]:
-        return self.log.fence(client)
+    def fence(self, client: str, principal: str) -> Future[ClientPosition]:
+        return self.log.fence(client, principal)
 
-    def position(self, client: str) -> Future[ClientPosition]:
-        return self.log.position(client)
+    def position(self, client: str, principal: str) -> Future[ClientPosition]:
+        return self.log.position(client, principal)
 
 
 @dataclass
@@ -174,6 +175,28 @@ def test_a_newer_incarnation_fences_the_older() -> None:
         with pytest.raises(pa.ArrowException, match="a newer incarnation of the client has taken over"):
             put(server.address, "sensors", [batch(1)])
         assert len(put(server.address, "sensors", [batch(1, incarnation=1)])) == 1
+
+
+def test_a_client_name_belongs_to_its_first_principal() -> None:
+    topic = FakeTopic()
+    with served(topic) as server:
+        put(server.address, "sensors", [batch(0)], options=options("ANONYMOUS"))
+        put(server.address, "sensors", [batch(1)], options=options("ANONYMOUS"))
+        put(server.address, "sensors", [batch(2)], options=options("alice"))
+        for user in ("bob", "ANONYMOUS"):
+            with pytest.raises(
+                flight.FlightUnauthorizedError, match="another principal sends batches with this client"
+            ):
+                put(server.address, "sensors", [batch(3)], options=options(user))
+            for kind in ("fence", "position"):
+                body = json.dumps({"topic": "sensors", "client": "sensor"}).encode()
+                with (
+                    flight.FlightClient(f"grpc://{server.address}") as client,
+                    pytest.raises(flight.FlightUnauthorizedError, match="use another name"),
+                ):
+                    list(client.do_action(flight.Action(kind, body), options(user)))
+        assert len(put(server.address, "sensors", [batch(3)], options=options("alice"))) == 1
+        assert len(put(server.address, "sensors", [({"client": "bobs", "batch_id": 0}, records(0, 1))])) == 1
 
 
 def test_rules_are_of_writing() -> None:

@@ -12,6 +12,7 @@ from archiver.errors import BadLog
 from archiver.intake.disk import LocalDisk
 from archiver.intake.filled_topic import FilledTopic
 from archiver.intake.segments import LogSurvey
+from catalog.errors import LogAbandoned
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log, survey_of
 
@@ -39,10 +40,10 @@ def fill(folder: Path) -> None:
     disk.close()
 
 
-def begin(wal: Path, *, end: int) -> None:
+def begin(wal: Path, *, end: int, abandoned: frozenset[str] = frozenset()) -> None:
     """Open the topic. The registry names another log, which was drained, and the table ends here."""
     row = SimpleNamespace(id=1)
-    last = SimpleNamespace(wal_id="another", drained=True, folder="b:/wal")
+    last = SimpleNamespace(wal_id="another", drained=True, folder="b:/wal", abandoned=abandoned)
 
     def take(_row: Any, **_: Any) -> None:
         raise _Begun
@@ -72,3 +73,12 @@ def test_a_folder_with_archived_rows_begins_another_log(tmp_path: Path) -> None:
     with pytest.raises(_Begun):
         begin(tmp_path, end=2)
     assert survey(tmp_path / NAME).log_id.wal_id != before.log_id.wal_id
+
+
+def test_an_abandoned_log_is_never_taken_or_replaced(tmp_path: Path) -> None:
+    fill(tmp_path / NAME)
+    before = survey(tmp_path / NAME)
+    with pytest.raises(LogAbandoned, match="was given up by `archiver abandon`"):
+        begin(tmp_path, end=2, abandoned=frozenset({before.log_id.wal_id}))
+    after = survey(tmp_path / NAME)
+    assert (after.log_id, after.state.next_offsets) == (before.log_id, {0: 2})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
-from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, IntakeEnded, IntakeFull
+from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, ClientTaken, IntakeEnded, IntakeFull
 from archiver.intake.batches import Acknowledgement, BatchPart
-from archiver.intake.clients import KEPT_ANSWERS, KEPT_PARTS
+from archiver.intake.clients import KEPT_ANSWERS, KEPT_PARTS, ClientPosition
 from archiver.intake.topic_log import LogLimits, Outcome, TopicLog
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log
@@ -190,3 +191,78 @@ def test_an_end_from_another_thread_keeps_the_file_open() -> None:
     with pytest.raises(IntakeEnded, match="another process"):
         append(log, 1)
     assert not any(inode.is_closed for name, inode in disk.names_now.items() if name.endswith(".wal"))
+
+
+def test_rows_leave_the_disk_after_a_roll() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([batch_of("a", 0, {0: [b"secret"]})])
+    assert log.roll()
+    log.append([batch_of("a", 1, {0: [b"later"]})])
+    log.release({0: 1})
+    content = b"".join(disk.read(name) for name in disk.names())
+    assert b"secret" not in content
+    assert b"later" in content
+    assert opened_log(disk, epoch=2).next_offsets == {0: 2}
+
+
+def test_roll_without_entries_changes_nothing() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    names = disk.names()
+    assert log.roll()
+    assert disk.names() == names
+
+
+def test_roll_without_room_is_not_done() -> None:
+    log = opened_log(LossyDisk(), limits=LogLimits(wal_bytes=100 << 10, segment_bytes=64 << 10))
+    log.append([batch_of("a", 0, {0: [b"x"]})])
+    assert not log.roll()
+    assert log.ended is None
+
+
+def test_an_emptied_log_has_positions_without_rows() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([batch_of("a", 0, {0: [b"secret"]})])
+    log.close()
+    log.empty({0: 1})
+    assert b"secret" not in b"".join(disk.read(name) for name in disk.names())
+    again = opened_log(disk, epoch=2)
+    assert again.position("a").next_batch_id == 1
+    assert again.next_offsets == {0: 1}
+
+
+def test_the_durable_state_lacks_what_was_not_synced() -> None:
+    def fail(step: str) -> None:
+        if step == "sync":
+            raise OSError(errno.EIO, "broken")
+
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([batch_of("a", 0, {0: [b"x"]})])
+    disk.step = fail
+    with pytest.raises(IntakeEnded):
+        log.append([batch_of("a", 1, {0: [b"y"]})])
+    state = log.durable_state()
+    assert (state.sequence, state.next_offsets, state.clients.position("a").next_batch_id) == (1, {0: 1}, 1)
+
+
+def test_owners_of_names_survive_a_start_and_a_new_segment() -> None:
+    disk = LossyDisk()
+    log = opened_log(disk)
+    log.append([replace(batch_of("a", 0, {0: [b"x"]}), principal="User:alice")])
+    assert isinstance(log.fence("b", "User:bob"), ClientPosition)
+    log.close()
+    for epoch, rolls in ((2, False), (3, True)):
+        log = opened_log(disk, epoch=epoch)
+        if rolls:
+            log.append([replace(batch_of("a", 1, {0: [b"y"]}), principal="User:alice")])
+            log.roll()
+        (refused,) = log.append([replace(batch_of("a", 2, {0: [b"z"]}), principal="User:bob")])
+        assert isinstance(refused, ClientTaken)
+        assert isinstance(log.fence("b", "User:alice"), ClientTaken)
+        with pytest.raises(ClientTaken, match="another principal sends batches with this client name"):
+            log.position("a")
+        assert log.position("b", "User:bob").incarnation == 1
+        log.close()

@@ -10,12 +10,19 @@ import pytest
 from prometheus_client import Metric
 
 from archiver.telemetry.instruments import Instruments
+from archiver.telemetry.intake import IntakeInstruments, TopicNumbers
 from archiver.telemetry.metrics import METRICS, MetricRow, counter
 from archiver.telemetry.serving import BudgetRefusals, ServeInstruments, ServingSources, Traffic
 
 DOCS = Path(__file__).parents[3] / "docs"
-JOB = [row for row in METRICS.values() if not row.is_of_servers]
+JOB = [row for row in METRICS.values() if not row.is_of_servers and not row.is_of_intake]
 SERVERS = [row for row in METRICS.values() if row.is_of_servers]
+INTAKE = [row for row in METRICS.values() if row.is_of_intake]
+
+
+def of_intake() -> Iterable[Metric]:
+    topic = TopicNumbers(topic="sensors", next_offsets={0: 5}, waiting_bytes=1, disk_bytes=2, segments=3)
+    return IntakeInstruments(lambda: [topic], lambda: 4).registry.collect()
 
 
 def of_servers() -> Iterable[Metric]:
@@ -39,7 +46,9 @@ def of_servers() -> Iterable[Metric]:
 
 
 @pytest.mark.parametrize(
-    ("families", "rows"), [(Instruments().registry.collect(), JOB), (of_servers(), SERVERS)], ids=["job", "servers"]
+    ("families", "rows"),
+    [(Instruments().registry.collect(), JOB), (of_servers(), SERVERS), (of_intake(), INTAKE)],
+    ids=["job", "servers", "intake"],
 )
 def test_instruments_are_the_rows_of_the_table(families: Iterable[Metric], rows: list[MetricRow]) -> None:
     made = {
@@ -50,7 +59,11 @@ def test_instruments_are_the_rows_of_the_table(families: Iterable[Metric], rows:
     assert made == {row.family: (row.kind, row.text) for row in rows}
 
 
-@pytest.mark.parametrize(("page", "rows"), [("monitoring.md", JOB), ("serve.md", SERVERS)], ids=["job", "servers"])
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [("monitoring.md", JOB), ("serve.md", SERVERS), ("flight.md", INTAKE)],
+    ids=lambda value: str(value)[:9],
+)
 def test_the_documentation_has_the_rows_of_the_table(page: str, rows: list[MetricRow]) -> None:
     lines = re.findall(r"^\| (`archiver_[^|]*) \|([^|]*)\|", (DOCS / page).read_text(), re.MULTILINE)
     documented: dict[str, set[str]] = {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from archiver.files.records import Records
+from archiver.intake.state import IntakeState, covered_state
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, new_id
 from catalog.partitioning import PartitionTuple
 from catalog.ranges.fence import fence
@@ -20,6 +22,7 @@ class MemoryArchive:
     staged: dict[str, TranslatedRange] = field(default_factory=dict)
     table: list[TranslatedRange] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
+    states: list[Mapping[str, Any]] = field(default_factory=list)
 
     def begin(self) -> Mapping[int, int]:
         return self.commit()
@@ -48,6 +51,18 @@ class MemoryArchive:
                 )
             )
         return written
+
+    def keep(self, state: IntakeState, ends: Mapping[int, int]) -> None:
+        self.step("keep")
+        self.states = [covered_state(self.states, ends), state.to_json(answers=False)]
+        self.step("kept")
+
+    def accepted_ends(self) -> dict[int, int]:
+        """The offsets after the last rows in the table or staged for it."""
+        ends = dict(self.ends)
+        for range_ in self.staged.values():
+            ends[range_.partition] = max(ends.get(range_.partition, 0), range_.end_offset)
+        return ends
 
     def stage(self, ranges: Sequence[TranslatedRange]) -> None:
         self.step("stage")
