@@ -132,7 +132,7 @@ def _what(details: Mapping[str, Any]) -> str:
     if words and details.get("rows"):
         words.append(f"kept {counted(details['rows'], 'record')} in {counted(details['files'], 'new file')}")
     if isinstance(offsets := details.get("offsets"), dict):
-        words.append(counted(len(offsets), "partition"))
+        words += [counted(len(offsets), "partition")] if offsets else []
     else:
         hidden = {"rows", "files", "commit_id", "snapshot_id"}
         names = [*(name for name in _FIRST if name in details), *(name for name in details if name not in _FIRST)]
