@@ -146,7 +146,7 @@ def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
             "table": topic["table"],
             "state": "erased" if topic["succeeded"] else "not finished",
             "records": f"{topic['records']:,}",
-            "offsets, with those of retired records that were still stored": f"{topic['offset_count']:,}",
+            "offsets, including retired records that were still stored": f"{topic['offset_count']:,}",
             "files rewritten": f"{topic['files_rewritten']:,}",
             "objects deleted": f"{topic['objects_deleted']:,}",
             "erasure": topic["erasure"] or ("" if topic["is_finish"] else "none: no such records"),

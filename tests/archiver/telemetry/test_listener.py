@@ -133,7 +133,7 @@ def test_the_first_page_shows_health_and_topics(url: str, instruments: Instrumen
     assert get(f"{url}/nowhere")[0] == 404
 
 
-def test_first_page_names_what_waits_for_a_person(url: str, instruments: Instruments, health: Health) -> None:
+def test_first_page_names_topics_that_wait_for_a_person(url: str, instruments: Instruments, health: Health) -> None:
     health.began()
     health.ended(())
     instruments.expire_needs_consent.labels("orders").set(1)

@@ -39,7 +39,7 @@ def test_what_was_done_is_shown_at_every_width(width: int) -> None:
     assert "dana@prod on vm" in shown("purge", PURGED, width=width)
 
 
-def test_hashes_leave_room_for_what_was_done() -> None:
+def test_hashes_leave_room_for_the_act() -> None:
     digest = "f603bf475e6db228f6771586f3216e8375813bd4979466f5dc6d178e76b515c6"
     begun = {"bytes": 1_229_175, "names_sha256": digest, "removal": "01J", "step": "begun"}
     assert "step begun, bytes 1,229,175, names sha256 f603bf475e6d, removal 01J" in shown("purge", begun, width=200)
