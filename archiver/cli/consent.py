@@ -40,7 +40,7 @@ class TerminalPrompt:
         console = TextConsole(stderr=True)
         if question.is_repeated:
             console.print("This has changed since the last question:", style="yellow")
-        for line in (*_spans(question), *question.facts):
+        for line in (*span_lines(question), *question.facts):
             console.print(f"  {line}", soft_wrap=True)
         console.print(f"{deed(question)}? [y/N] ", end="", soft_wrap=True)
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
@@ -62,8 +62,13 @@ def deed(question: RemovalQuestion) -> str:
     return f"{question.verb.capitalize()} {', '.join(parts)}{size_text}"
 
 
-def _spans(question: RemovalQuestion) -> list[str]:
-    lines = [f"partition {partition}: offsets {start:,} to {end - 1:,}" for partition, start, end in question.spans]
+def span_lines(question: RemovalQuestion) -> list[str]:
+    lines = [
+        f"partition {partition}: offsets {start:,} to {end - 1:,}"
+        if end - start > 1
+        else f"partition {partition}: offset {start:,}"
+        for partition, start, end in question.spans
+    ]
     more = len(lines) - _SHOWN
     return [*lines[:_SHOWN], f"and {counted(more, 'more span')} of offsets"] if more > 0 else lines
 

@@ -15,11 +15,9 @@ from archiver.cli.options import DEFAULT_CONFIG, AsJson, ConfigPath, Verbose, se
 from archiver.errors import ConfigError
 
 if TYPE_CHECKING:
-    from archiver.config import Config
     from archiver.records.where import Where
     from archiver.upkeep.erase.offset_list import OffsetList
     from archiver.upkeep.erase.plan import ErasurePlan
-    from archiver.upkeep.erase.report import EraseReport
 
 
 def erase(
@@ -110,8 +108,8 @@ def erase(
     with reported(as_json=as_json):
         if show and not dry_run:
             raise ConfigError("--show goes with --dry-run: it prints records before they are erased")
-        condition = _condition(where, offsets or (), offsets_file)
-        _check_options(topic, condition, plan, certificate, finish=finish, dry_run=dry_run, show=show)
+        condition = _condition(topic, where, offsets or (), offsets_file)
+        _check_options(topic, condition, plan, certificate, finish=finish, dry_run=dry_run)
         options = EraseOptions(
             grace=seconds_of("--grace", grace) or 0.0,
             dry_run=dry_run,
@@ -136,6 +134,7 @@ def erase(
                 consent=consent,
                 certificate=certificate,
                 as_json=as_json,
+                shows=show,
             )
         else:
             assert topic is not None
@@ -143,7 +142,9 @@ def erase(
                 report = Erase(loaded, topic, condition, output, options=options, consent=consent).run()
             succeeded = report.succeeded
             if show:
-                _show(loaded, report)
+                from archiver.cli.erase_plan import show_records
+
+                show_records(loaded, (report,))
     if not succeeded or output.failed:
         raise typer.Exit(FAILED)
 
@@ -155,7 +156,9 @@ def _confirmed(*, as_json: bool) -> bool:
     return typer.confirm("Expire these snapshots? Time travel to them ends", default=False)
 
 
-def _condition(where: str | None, offsets: Sequence[str], file: Path | None) -> Where | OffsetList | None:
+def _condition(
+    topic: str | None, where: str | None, offsets: Sequence[str], file: Path | None
+) -> Where | OffsetList | None:
     from archiver.records.where import Where
     from archiver.upkeep.erase.offset_list import OffsetList
 
@@ -167,18 +170,18 @@ def _condition(where: str | None, offsets: Sequence[str], file: Path | None) -> 
         return None
     named = OffsetList.parse(offsets)
     if file is not None:
-        named = named.joined_with(_listed(file))
+        named = named.joined_with(_listed(file, topic or ""))
     if not named.spans:
         raise ConfigError("the list names no records: nothing is erased", option="--offsets-file")
     return named
 
 
-def _listed(file: Path) -> OffsetList:
+def _listed(file: Path, topic: str) -> OffsetList:
     from archiver.upkeep.erase.offset_list import OffsetList
 
     if str(file) == "-":
-        return OffsetList.read(sys.stdin, name="standard input")
-    return OffsetList.of_file(file)
+        return OffsetList.read(sys.stdin, topic=topic, name="standard input")
+    return OffsetList.of_file(file, topic=topic)
 
 
 def _plan(path: Path | None, topic: str | None, condition: Where | OffsetList | None) -> ErasurePlan:
@@ -199,23 +202,13 @@ def _check_options(
     *,
     finish: bool,
     dry_run: bool,
-    show: bool,
 ) -> None:
     if plan is not None:
-        if condition is not None or finish or show or topic is not None:
-            raise ConfigError("--plan names topics and records: no topic, condition, --finish or --show goes with it")
+        if condition is not None or finish or topic is not None:
+            raise ConfigError("--plan names topics and records: no topic, condition or --finish goes with it")
     elif topic is None:
         raise ConfigError("Name a topic, or a plan for several topics with --plan")
     elif (condition is None) == (not finish):
         raise ConfigError("Give --where, or --offsets and --offsets-file, or --finish to go on with what was begun")
     if certificate is not None and dry_run:
         raise ConfigError("--certificate goes with an erasure, not with --dry-run")
-
-
-def _show(config: Config, report: EraseReport) -> None:
-    from archiver.archive.topic_archive import open_archive
-    from archiver.cli.replay_export import standard_output
-    from archiver.upkeep.erase.shown_records import shown_records
-
-    with standard_output() as stream:
-        stream.writelines(shown_records(open_archive(config, report.topic, coerces=False), report.spans))

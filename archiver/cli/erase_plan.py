@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from archiver.upkeep.consent import Consent
     from archiver.upkeep.erase.job import EraseOptions
     from archiver.upkeep.erase.plan import ErasurePlan, PlanReport
-    from archiver.upkeep.erase.report import EraseEvent
+    from archiver.upkeep.erase.report import EraseEvent, EraseReport
 
 
 def run_plan(
@@ -27,8 +28,11 @@ def run_plan(
     consent: Consent,
     certificate: Path | None,
     as_json: bool,
+    shows: bool = False,
 ) -> bool:
     """Erase the records of a plan, and write the certificate. Return whether all are gone.
+
+    With `shows` the records of a dry run are printed.
 
     Raises ConfigError before any work if the certificate can't be signed or written.
     """
@@ -39,6 +43,8 @@ def run_plan(
         report = ErasePlan(config=loaded, plan=plan, observer=output, options=options, consent=consent).run()
     for error in report.errors.values():
         print_error(error, as_json=as_json)
+    if shows:
+        show_records(loaded, report.reports)
     if certificate is not None and key is not None:
         _write(report, loaded, certificate, key, as_json=as_json)
     return report.succeeded
@@ -65,6 +71,17 @@ def run_finish(
         report = Erase(loaded, topic, None, output, options=options).run()
     _write(PlanReport(plan=ErasurePlan(erasures=()), reports=(report,)), loaded, certificate, key, as_json=as_json)
     return report.succeeded
+
+
+def show_records(config: Config, reports: Iterable[EraseReport]) -> None:
+    """Print the records that dry runs found, as `archiver replay --decode` does."""
+    from archiver.archive.topic_archive import open_archive
+    from archiver.cli.replay_export import standard_output
+    from archiver.upkeep.erase.shown_records import shown_records
+
+    with standard_output() as stream:
+        for report in reports:
+            stream.writelines(shown_records(open_archive(config, report.topic, coerces=False), report.spans))
 
 
 def _key(loaded: Config, certificate: Path) -> SigningKey:

@@ -15,7 +15,7 @@ from rich.text import Text
 from archiver.local import Endpoints
 from archiver.terminal.amounts import duration, size
 from archiver.terminal.console import TextConsole
-from archiver.terminal.listing import Column, Listing
+from archiver.terminal.listing import Column, Listing, Unpadded
 
 Advance = Callable[[int], None]
 
@@ -94,7 +94,7 @@ def show_summary(console: TextConsole, summary: Summary) -> None:
         table.add_row(Text(step, style="dim"), Text(duration(seconds), style="dim"))
     table.add_row("in all", duration(summary.total_seconds))
     table.add_row(Text("identical", style="bold"), Text("yes", style="bold green"))
-    console.print(table)
+    console.print(Unpadded(table))
 
 
 def show_endpoints(console: TextConsole, endpoints: Endpoints) -> None:
@@ -105,7 +105,7 @@ def show_endpoints(console: TextConsole, endpoints: Endpoints) -> None:
     table.add_column(overflow="fold")
     for name, address in endpoints.public().items():
         table.add_row(name, Text(address))
-    console.print(table)
+    console.print(Unpadded(table))
     console.print(
         f"Passwords and keys: archiver local status --dir {directory} --secrets\n"
         f"Go on archiving:    archiver archive --config {endpoints.config_path} --every 10s\n"

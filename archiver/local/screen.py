@@ -14,7 +14,7 @@ from archiver.local.endpoints import Endpoints
 from archiver.local.stack import BROKERS, Progress, parts_of
 from archiver.local.status import PartStatus, StackStatus
 from archiver.terminal.console import TextConsole
-from archiver.terminal.listing import NOTHING, Column, Listing
+from archiver.terminal.listing import NOTHING, Column, Listing, Unpadded
 
 _FINAL = ("ready", "already up", "stopped")
 _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}
@@ -55,14 +55,14 @@ def parts_listing(status: StackStatus) -> Listing:
     return listing
 
 
-def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Table:
+def endpoints_table(endpoints: Endpoints, *, secrets: bool = False) -> Unpadded:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", overflow="fold")
     table.add_column(overflow="fold")
     values = endpoints.public() | (endpoints.secrets() if secrets else {}) | {"logs": str(endpoints.directory / "logs")}
     for name, value in values.items():
         table.add_row(name, Text(value))
-    return table
+    return Unpadded(table)
 
 
 def _cells(part: PartStatus) -> tuple[str | Text, ...]:

@@ -185,7 +185,7 @@ class ArchiveScreen(Bars):
             if self.console.is_terminal and active and (news or not self._repeats):
                 self.console.print(report_listing(active))
             elif not self.console.is_terminal:
-                for topic in active if self._repeats else report.topics:
+                for topic in active:
                     self._print(report_line(topic))
             self._print(report_title(report), style="bold" if report.succeeded else "bold red")
             for line in _remarks(report, len(report.topics) - len(active)):

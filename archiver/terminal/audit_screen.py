@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 
 _WIDEST: Final = 80
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_SHOWN_OF_A_HASH: Final = 12
+"""Whole hashes are in JSON: here they would take the room of what was done."""
+_FIRST: Final = "step", "reason"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +132,23 @@ def _what(details: Mapping[str, Any]) -> str:
     if words and details.get("rows"):
         words.append(f"kept {counted(details['rows'], 'record')} in {counted(details['files'], 'new file')}")
     if isinstance(offsets := details.get("offsets"), dict):
-        words.append(counted(len(offsets), "partition"))
+        words += [counted(len(offsets), "partition")] if offsets else []
     else:
         hidden = {"rows", "files", "commit_id", "snapshot_id"}
-        plain = ((name, value) for name, value in details.items() if name not in hidden)
+        names = [*(name for name in _FIRST if name in details), *(name for name in details if name not in _FIRST)]
+        plain = ((name, details[name]) for name in names if name not in hidden)
         words += [
-            f"{name.replace('_', ' ')} {value}" for name, value in plain if isinstance(value, str | int) and value
+            f"{name.replace('_', ' ')} {_value(value)}"
+            for name, value in plain
+            if isinstance(value, str | int) and value
         ]
     return ", ".join(words)[:_WIDEST] or NOTHING
+
+
+def _value(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value) if isinstance(value, bool) else f"{value:,}"
+    return value[:_SHOWN_OF_A_HASH] if _HASH.fullmatch(value) else value
 
 
 def _number(value: object) -> str:

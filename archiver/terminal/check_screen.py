@@ -11,6 +11,7 @@ from rich.text import Text
 
 from archiver.setup.findings import CheckOutcome, Finding
 from archiver.terminal.json_lines import error_json
+from archiver.terminal.listing import Unpadded
 
 _MARKS = {
     CheckOutcome.OK: ("ok", "green"),
@@ -20,14 +21,14 @@ _MARKS = {
 }
 
 
-def finding_lines(found: Finding) -> Table:
+def finding_lines(found: Finding) -> Unpadded:
     line = Table.grid(padding=(0, 1))
     line.add_column(width=6)
     line.add_column(width=7, justify="right")
     line.add_column(overflow="fold")
     word, style = _MARKS[found.outcome]
     line.add_row(Text(word, style=style), Text(f"{found.seconds:.1f} s", style="dim"), _said(found))
-    return line
+    return Unpadded(line)
 
 
 def _said(found: Finding) -> Text:

@@ -133,9 +133,11 @@ def _print_why_none(console: TextConsole, topic: TopicCompaction) -> None:
     """Print why small files stay: too few of them lie beside each other."""
     if not topic.small_files or topic.error is not None or topic.failures:
         return
+    few = f"{topic.min_files:,}" if topic.fewer_merge else "two"
+    advice = "; --min-files 2 merges fewer" if topic.fewer_merge else ": nothing can be merged"
     console.print(
         f"{topic.topic}: {topic.small_files:,} of {counted(topic.files, 'file')} are small, but no partition of the"
-        f" table has {topic.min_files:,} of one Kafka partition beside each other; --min-files 2 merges fewer"
+        f" table has {few} of one Kafka partition beside each other{advice}"
     )
 
 

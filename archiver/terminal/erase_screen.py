@@ -70,6 +70,8 @@ class EraseScreen(Bars):
 
 def print_report(console: TextConsole, report: EraseReport) -> None:
     found = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
+    if (retired := report.offset_count - report.rows) > 0:
+        found += f", and {counted(retired, 'retired record')} that the store still has,"
     if report.dry_run:
         console.print(f"{report.topic}: {found} would be erased; nothing was changed")
         _print_unjudged(console, report)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -31,6 +32,24 @@ class Column:
     is_optional: bool = False
 
 
+class Unpadded:
+    """A renderable without blanks at the ends of its lines."""
+
+    def __init__(self, renderable: RenderableType) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in console.render_lines(self._renderable, options, pad=False):
+            segments = list(line)
+            while segments and not segments[-1].text.strip():
+                segments.pop()
+            if segments:
+                last = segments.pop()
+                segments.append(Segment(last.text.rstrip(), last.style))
+            yield from segments
+            yield Segment.line()
+
+
 class Listing:
     """Rows under headings, without borders. Digits are never cut, and no row is dropped."""
 
@@ -46,7 +65,7 @@ class Listing:
         for places in (everything, [place for place in everything if not self._columns[place].is_optional]):
             table = self._table(places)
             if Measurement.get(console, options.update(max_width=UNLIMITED), table).maximum <= options.max_width:
-                yield table
+                yield Unpadded(table)
                 return
         for row in self._rows:
             yield from self._lines(row, options.max_width)

@@ -39,9 +39,9 @@ def applied(config: Path, topic: str, *options: str) -> dict[str, Any]:
     return found
 
 
-def archived(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
+def archived(stack: Stack, folder: Path, text: str = ORDER_PROTO) -> tuple[Path, str, Path]:
     proto = folder / "order.proto"
-    proto.write_text(ORDER_PROTO)
+    proto.write_text(text)
     topic = stack.topic(2)
     stack.produce(topic, *flat_rows.orders(20))
     config = stack.config({topic: {"value": {"format": "protobuf", "message": "shop.Order", "proto": str(proto)}}})
@@ -117,3 +117,23 @@ def asked(engine: SparkEngine, stack: Stack, view: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = session.table(f"{catalog}.{view}").toArrow().to_pylist()
     gc.collect()  # PySpark's sockets, while their warning is ignored
     return found
+
+
+def test_a_view_merges_a_changed_column_on_request(stack: Stack, tmp_path: Path) -> None:
+    with java_catalog(stack, tmp_path) as judged:
+        config, topic, proto = archived(judged, tmp_path, ORDER_PROTO.replace("uint64 id", "int64 id"))
+        name = f"{load_config(config).topic(topic).table}_flat"
+        applied(config, topic)
+        proto.write_text(ORDER_PROTO.replace("uint64 id", "string id"))
+        judged.produce(topic, *flat_rows.orders(3))
+        archive_once(config, topic)
+
+        def columns() -> set[str]:
+            view = load_catalog("judged", **judged.catalog_properties).load_view(name)
+            return {field.name for field in view.schema().fields}
+
+        assert applied(config, topic)["applied"] == "replaced"
+        assert {"id", "val_id"} <= columns()
+        assert applied(config, topic, "--merge-changed")["applied"] == "replaced"
+        assert "val_id" not in columns()
+        assert applied(config, topic)["applied"] == "unchanged", "later runs keep the merged column"

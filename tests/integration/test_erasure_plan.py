@@ -46,6 +46,12 @@ def test_plan_erases_in_all_topics_or_in_none(stack: Stack, tmp_path: Path) -> N
 
     code, printed = erase(config, "--plan", str(plan), "--dry-run")
     assert (code, printed.count('"dry_run": true')) == (0, 2)
+    code, printed = erase(config, "--plan", str(plan), "--dry-run", "--show")
+    shown = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    assert (code, [(record["topic"], record["offset"]) for record in shown]) == (
+        0,
+        [*((orders, offset) for offset in (0, 3, 6)), *((clicks, offset) for offset in (3, 6))],
+    )
     code, printed = erase(config, "--plan", str(plan))
     assert code == 2
     assert "--yes" in printed

@@ -5,6 +5,7 @@ grpc_tools compiles `.proto` files, keeping comments.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -125,16 +126,29 @@ def _protoc(path: Path | str, files: Sequence[str], roots: Sequence[Path], more:
             f"--descriptor_set_out={result}",
             *files,
         ]
-        done = _run(command, path)
+        done = run_apart(command, path)
         if done.returncode != 0:
-            raise ConfigError(f"protoc refuses the schema:\n{done.stderr.strip()}{_hint(done.stderr)}", file=str(path))
+            raise ConfigError(why_not_compiled(done.returncode, done.stderr), file=str(path))
         return result.read_bytes()
 
 
-def _run(command: Sequence[str], path: Path | str) -> subprocess.CompletedProcess[str]:
+def why_not_compiled(code: int, stderr: str) -> str:
+    """Describe a failure of protoc by its exit code, below 0 for a signal."""
+    if code < 0:
+        return f"protoc was ended by {signal.Signals(-code).name} before it had read the schema: run it again"
+    return f"protoc refuses the schema:\n{stderr.strip()}{_hint(stderr)}"
+
+
+def run_apart(command: Sequence[str], path: Path | str) -> subprocess.CompletedProcess[str]:
+    """Run protoc in its own session. Raises ConfigError with the schema's path if it takes too long."""
     try:
         return subprocess.run(  # noqa: S603 - our own interpreter and paths, no shell
-            command, check=False, capture_output=True, text=True, timeout=TIMEOUT_SECONDS
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            start_new_session=True,  # signals that stop the job's process group must not fail the schema
         )
     except subprocess.TimeoutExpired:
         raise ConfigError(f"protoc took longer than {TIMEOUT_SECONDS} s", file=str(path)) from None

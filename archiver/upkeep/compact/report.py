@@ -59,7 +59,8 @@ class Merged:
 class TopicCompaction:
     """A topic's compaction. Filled during the run.
 
-    `files` and `small_files` are counts at the start. `planned` is the first choice. `again` counts groups discarded
+    `files` and `small_files` are counts at the start. With `fewer_merge`, `min_files` of 2 would merge some. `planned`
+    is the first choice. `again` counts groups discarded
     after foreign changes. `partitioned_by` are transforms and field ids of a move. `failures` are by paths.
     """
 
@@ -69,6 +70,7 @@ class TopicCompaction:
     files: int = 0
     small_files: int = 0
     min_files: int = 0
+    fewer_merge: bool = False
     planned: tuple[FileGroup, ...] = ()
     done: Merged = field(default_factory=Merged)
     commits: list[str] = field(default_factory=list)

@@ -107,6 +107,8 @@ class CompactRounds:
         ]
         failed = frozenset(path for paths in self._report.failures for path in paths)
         chosen = choose(sources, replace(self._limits, left=failed))
+        if not chosen:
+            self._report.fewer_merge = bool(choose(sources, replace(self._limits, left=failed, min_files=2)))
         largest = self._budget.largest_group
         return tuple(each for each in chosen if largest is None or each.size_bytes <= largest)
 

@@ -45,7 +45,7 @@ class ErasureConsent:
         question = RemovalQuestion(
             topic=self.topic,
             verb="erase",
-            records=sum(end - start for _, start, end in report.spans),
+            records=report.offset_count,
             files=files,
             spans=report.spans,
             facts=tuple(sample_of(self.config, report)) if self.asks else (),

@@ -31,19 +31,20 @@ class OffsetList:
         return cls._of(_parsed(text) for text in texts)
 
     @classmethod
-    def read(cls, lines: Iterable[str], *, name: str) -> Self:
+    def read(cls, lines: Iterable[str], *, topic: str, name: str) -> Self:
         """Read `PARTITION,OFFSET` lines, or JSON of `archiver replay`.
 
-        Any other line raises ConfigError, naming the line; only a heading and blank lines are skipped.
+        Any other line raises ConfigError, naming the line, as does JSON with another topic; only a heading and blank
+        lines are skipped.
         """
-        return cls._of(_listed(lines, name))
+        return cls._of(_listed(lines, topic, name))
 
     @classmethod
-    def of_file(cls, path: Path) -> Self:
+    def of_file(cls, path: Path, *, topic: str) -> Self:
         """Read a file as `read` does. Raises ConfigError if it can't be read."""
         try:
             with path.open(encoding="utf-8") as lines:
-                return cls.read(lines, name=str(path))
+                return cls.read(lines, topic=topic, name=str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"the list of offsets can't be read: {error}", option="--offsets-file") from error
 
@@ -89,12 +90,21 @@ def _parsed(text: str) -> tuple[int, int, int]:
     return int(match[1]), first, last + 1
 
 
-def _listed(lines: Iterable[str], name: str) -> Iterator[tuple[int, int, int]]:
+def _listed(lines: Iterable[str], topic: str, name: str) -> Iterator[tuple[int, int, int]]:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text or (number == 1 and _HEADING.fullmatch(text)):
             continue
-        partition, offset = _of_json(text) if text.startswith("{") else _of_columns(text)
+        partition, offset, named = _of_json(text) if text.startswith("{") else (*_of_columns(text), None)
+        if named is not None and named != topic:
+            raise ConfigError(
+                "the list names a record of another topic: a list has the records of one topic. For several topics, "
+                "name a list for each in a plan (--plan)",
+                file=name,
+                line=number,
+                topic=topic,
+                found=named,
+            )
         if partition < 0 or not 0 <= offset < _END:
             raise ConfigError(
                 "--offsets-file has a line for each record: PARTITION,OFFSET, or JSON with `partition` and `offset`",
@@ -109,11 +119,11 @@ def _of_columns(text: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (-1, -1)
 
 
-def _of_json(text: str) -> tuple[int, int]:
+def _of_json(text: str) -> tuple[int, int, object]:
     try:
         record = json.loads(text)
     except ValueError:
-        return -1, -1
+        return -1, -1, None
     numbers = tuple(record.get(key) for key in ("partition", "offset"))
     partition, offset = (number if type(number) is int else -1 for number in numbers)
-    return partition, offset
+    return partition, offset, record.get("topic")

@@ -86,7 +86,7 @@ def _planned(section: Any, path: Path, number: int) -> PlannedErasure:
         return PlannedErasure(topic=section["topic"], condition=Where.parse(str(where)))
     listed = OffsetList.parse(map(str, offsets))
     if file is not None:
-        listed = listed.joined_with(OffsetList.of_file(path.parent / str(file)))
+        listed = listed.joined_with(OffsetList.of_file(path.parent / str(file), topic=section["topic"]))
     if not listed.spans:
         raise ConfigError("the list names no records: nothing is erased", **context, topic=section["topic"])
     return PlannedErasure(topic=section["topic"], condition=listed)
@@ -154,10 +154,12 @@ class ErasePlan:
         if not topics:
             return
         self.observer(RecordsFound(rows=sum(report.rows for report in topics)))
-        counts = ", ".join(f"{report.rows:,} of {report.topic}" for report in topics)
+        counts = ", ".join(f"{report.offset_count:,} of {report.topic}" for report in topics)
         facts = chain.from_iterable(sample_of(self.config, report) for report in topics) if self.consent.asks else ()
         question = RemovalQuestion(
-            verb="erase", things=f"{sum(report.rows for report in topics):,} records: {counts}", facts=tuple(facts)
+            verb="erase",
+            things=f"{sum(report.offset_count for report in topics):,} records: {counts}",
+            facts=tuple(facts),
         )
         if not self.consent(question):
             raise ConsentMissing("the question was not answered with yes: nothing was erased")

@@ -67,6 +67,11 @@ class EraseReport:
         return is_known and not self.purged.failures and (self.dry_run or not self.unfinished)
 
     @property
+    def offset_count(self) -> int:
+        """The offsets in `spans`: of `rows`, and of retired records that the store still had."""
+        return sum(end - start for _, start, end in self.spans)
+
+    @property
     def unjudged_records(self) -> dict[int, int]:
         found: dict[int, int] = {}
         for partition, start, end in self.unjudged:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
-from archiver.cli.consent import TerminalConsent, consent_or_none, consent_to, deed
+from archiver.cli.consent import TerminalConsent, consent_or_none, consent_to, deed, span_lines
 from archiver.errors import ConsentMissing
 from archiver.upkeep.consent import GIVEN, RemovalQuestion
 from tests.support.terminal.consent_answers import Answers
@@ -72,6 +72,8 @@ def test_what_removes_nothing_needs_no_consent(config: Path, words: list[str]) -
         (["erase", "orders", "--offsets", "1200", "--yes"], "PARTITION:FIRST-LAST"),
         (["erase", "orders", "--finish", "--offsets", "0:1"], "or --finish"),
         (["erase", "orders", "--offsets-file", "/nowhere", "--yes"], "can't be read"),
+        (["erase", "--plan", "/nowhere", "--finish"], "no topic, condition or --finish goes with it"),
+        (["erase", "--plan", "/nowhere", "--show", "--yes"], "--show goes with --dry-run"),
     ],
 )
 def test_options_that_contradict_each_other(config: Path, words: list[str], message: str) -> None:
@@ -143,3 +145,8 @@ def test_who_answers() -> None:
 )
 def test_a_question_names_topic_and_number(question: RemovalQuestion, text: str) -> None:
     assert deed(question) == text
+
+
+def test_spans_of_a_question() -> None:
+    question = RemovalQuestion(verb="erase", topic="orders", spans=((0, 5, 6), (1, 1_200, 1_210)))
+    assert span_lines(question) == ["partition 0: offset 5", "partition 1: offsets 1,200 to 1,209"]

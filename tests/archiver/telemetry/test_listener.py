@@ -131,3 +131,17 @@ def test_the_first_page_shows_health_and_topics(url: str, instruments: Instrumen
     health.ended(())
     assert "All is well" in get(f"{url}/")[1]
     assert get(f"{url}/nowhere")[0] == 404
+
+
+def test_first_page_names_topics_that_wait_for_a_person(url: str, instruments: Instruments, health: Health) -> None:
+    health.began()
+    health.ended(())
+    instruments.expire_needs_consent.labels("orders").set(1)
+    instruments.schema_change_waits.labels("clicks").set(1)
+    instruments.expire_needs_consent.labels("readings").set(0)
+    page = get(f"{url}/")[1]
+    assert "All is well" not in page
+    assert "Archiving continues, and something waits for you" in page
+    assert "<li>orders: retirement waits for consent: `archiver expire orders --yes`</li>" in page
+    assert "<li>clicks: a schema change waits for approval: `archiver schema approve clicks`</li>" in page
+    assert "<li>readings" not in page

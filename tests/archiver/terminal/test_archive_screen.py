@@ -112,3 +112,14 @@ def test_an_outage_and_its_end_are_printed() -> None:
     assert text.count("BrokerUnavailable: No broker answers") == 1
     assert text.count("BrokerUnavailable, as before") == 3
     assert text.count("back again after 1 min 0 s") == 1
+
+
+def test_topics_without_records_have_no_line() -> None:
+    out = io.StringIO()
+    idle, orders = (TopicReport(topic=name, table=f"kafka.{name}", partitions=()) for name in ("idle", "orders"))
+    failed = TopicReport(topic="lost", table="kafka.lost", partitions=(PartitionReport(partition=1, error=LOSS),))
+    with ArchiveScreen(TextConsole(file=out, width=160)) as observer:
+        observer(RunFinished(report=JobReport(topics=(idle, orders, failed), waves=0, seconds=1.0)))
+    assert "lost: 0 records" in out.getvalue()
+    assert "orders: 0 records" not in out.getvalue()
+    assert "Nothing new in 2 topics" in out.getvalue()

@@ -35,5 +35,13 @@ def test_removals_count_what_they_removed(width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_what_was_done_is_shown_at_every_width(width: int) -> None:
-    assert "removal 01J, step ended, bytes 9" in shown("purge", PURGED, width=width)
+    assert "step ended, removal 01J, bytes 9" in shown("purge", PURGED, width=width)
     assert "dana@prod on vm" in shown("purge", PURGED, width=width)
+
+
+def test_hashes_leave_room_for_the_act() -> None:
+    digest = "f603bf475e6db228f6771586f3216e8375813bd4979466f5dc6d178e76b515c6"
+    begun = {"bytes": 1_229_175, "names_sha256": digest, "removal": "01J", "step": "begun"}
+    assert "step begun, bytes 1,229,175, names sha256 f603bf475e6d, removal 01J" in shown("purge", begun, width=200)
+    ended = {"condition_hash": digest, "deleted_files": 7, "id": "01M"}
+    assert "condition hash f603bf475e6d, deleted files 7, id 01M" in shown("erase", ended, width=200)

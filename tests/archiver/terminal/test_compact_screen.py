@@ -137,10 +137,15 @@ def test_machines_are_told_nothing_of_a_pause_without_a_commit(capsys: pytest.Ca
 
 
 def test_small_files_that_stay_have_a_reason() -> None:
-    topic = TopicCompaction(topic="orders", table="kafka.orders", files=240, small_files=240, min_files=5)
+    topic = TopicCompaction(
+        topic="orders", table="kafka.orders", files=240, small_files=240, min_files=5, fewer_merge=True
+    )
     text = " ".join(shown(CompactReport(topics=(topic,), dry_run=False, seconds=1.5)).split())
     assert "nothing to compact, 1.5 s" in text
     assert "orders: 240 of 240 files are small, but no partition of the table has 5 of one Kafka partition" in text
     assert "--min-files 2 merges fewer" in text
     dry = shown(CompactReport(topics=(topic,), dry_run=True, seconds=1.5))
     assert "but no partition of the table has 5 of one Kafka partition" in " ".join(dry.split())
+    alone = replace(topic, fewer_merge=False)
+    text = " ".join(shown(CompactReport(topics=(alone,), dry_run=False, seconds=1.5)).split())
+    assert "has two of one Kafka partition beside each other: nothing can be merged" in text

@@ -70,3 +70,12 @@ def test_elsewhere_a_line_is_as_long_as_it_is(monkeypatch: pytest.MonkeyPatch) -
     long = Listing(Column(heading="topic", kind="name"), Column(heading="records"))
     long.add("t" * 300, "1")
     assert shown(None, long)[1] == f"{'t' * 300}        1"
+
+
+def test_lines_end_without_blanks() -> None:
+    console = TextConsole(file=io.StringIO(), width=60)
+    made = Listing(Column(heading="topic", kind="name"), Column(heading="a longer heading", kind="text"))
+    made.add("orders", "-")
+    console.print(made)
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == "topic   a longer heading\norders  -\n"

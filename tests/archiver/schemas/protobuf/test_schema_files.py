@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from archiver.config.formats import ProtobufFormat, RawFormat
 from archiver.config.model import TopicSection
 from archiver.errors import ConfigError
 from archiver.schemas import FORMATS, SchemaPlace, mapping_options
-from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
+from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set, run_apart, why_not_compiled
 from schema_mapping import MappingOptions, compile_mapping
 from schema_mapping.columns.options import NEW_TABLES
 from schema_mapping.protobuf.descriptors import find_descriptor
@@ -168,3 +169,14 @@ def test_a_column_name_that_cannot_be_is_a_configuration_error(tmp_path: Path) -
     (tmp_path / "own.proto").write_text(OWN.replace('"cart"', '"a.b"'))
     with pytest.raises(ConfigError, match=r"letters, digits and underscores.*shop\.Cart\.id"):
         compile_proto(tmp_path / "own.proto", "shop.Cart")
+
+
+def test_protoc_runs_in_a_session_of_its_own() -> None:
+    """`timeout`, shells and service managers send SIGTERM to the whole process group of a job."""
+    shown = run_apart([sys.executable, "-c", "import os; print(os.getsid(0) == os.getpid())"], "a.proto")
+    assert (shown.returncode, shown.stdout) == (0, "True\n")
+
+
+def test_signal_is_no_refusal_of_the_schema() -> None:
+    assert why_not_compiled(-15, "") == "protoc was ended by SIGTERM before it had read the schema: run it again"
+    assert why_not_compiled(1, "a.proto:1: bad\n") == "protoc refuses the schema:\na.proto:1: bad"

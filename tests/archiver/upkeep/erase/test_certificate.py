@@ -49,6 +49,7 @@ def test_certificate_is_signed_and_names_no_person(tmp_path: Path) -> None:
     public, signature = PublicKey.load(tmp_path / "public.pem"), Signature.from_json(signed["signature"])
     public.check(signed["certificate"], signature)
     assert signed["certificate"]["topics"][0]["offsets"] == [[0, 5, 7], [1, 2, 3]]
+    assert signed["certificate"]["topics"][0]["offset_count"] == 3
     signed["certificate"]["topics"][0]["records"] = 4
     with pytest.raises(SignatureInvalid):
         public.check(signed["certificate"], signature)

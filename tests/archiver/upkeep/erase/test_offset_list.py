@@ -33,14 +33,16 @@ def test_a_file_names_each_record(records: list[tuple[int, int]]) -> None:
     lines = [json.dumps({"topic": "orders", "partition": each, "offset": offset}) for each, offset in records]
     with_tabs = [line.replace(",", "\t") for line in columns]
     for listed in (columns, ["partition,offset\n", *columns], [*lines, "\n"], with_tabs):
-        assert offsets(OffsetList.read(listed, name="list")) == set(records)
+        assert offsets(OffsetList.read(listed, topic="orders", name="list")) == set(records)
 
 
 @given(RECORDS, RECORDS, st.dictionaries(st.integers(0, 3), st.integers(0, 45)))
 def test_lists_are_joined_and_cut(
     one: list[tuple[int, int]], other: list[tuple[int, int]], ends: dict[int, int]
 ) -> None:
-    first, second = (OffsetList.read([f"{p},{o}" for p, o in each], name="list") for each in (one, other))
+    first, second = (
+        OffsetList.read([f"{p},{o}" for p, o in each], topic="orders", name="list") for each in (one, other)
+    )
     found = first.joined_with(second)
     assert offsets(found) == {*one, *other}
     below = {(partition, offset) for partition, offset in {*one, *other} if offset < ends.get(partition, 0)}
@@ -59,5 +61,19 @@ def test_an_option_that_is_none(text: str) -> None:
 )
 def test_a_line_that_is_none_is_named(line: str) -> None:
     with pytest.raises(ConfigError, match="has a line for each record") as error:
-        OffsetList.read(["0,1", line], name="gone.csv")
+        OffsetList.read(["0,1", line], topic="orders", name="gone.csv")
     assert (error.value.context["file"], error.value.context["line"]) == ("gone.csv", 2)
+
+
+def test_list_of_another_topic_is_refused() -> None:
+    """Output of `--show` for one topic must not erase records of another topic at the same offsets."""
+    lines = ['{"topic": "orders", "partition": 0, "offset": 1}', '{"topic": "clicks", "partition": 0, "offset": 2}']
+    with pytest.raises(ConfigError, match="a record of another topic") as error:
+        OffsetList.read(lines, topic="orders", name="hers.jsonl")
+    context = error.value.context
+    assert (context["file"], context["line"], context["topic"], context["found"]) == (
+        "hers.jsonl",
+        2,
+        "orders",
+        "clicks",
+    )

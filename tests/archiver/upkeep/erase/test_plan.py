@@ -63,3 +63,10 @@ def test_bad_plans_are_refused(tmp_path: Path, text: str) -> None:
 def test_plan_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can't be read"):
         read_plan(tmp_path / "none.toml")
+
+
+def test_plan_refuses_the_list_of_another_topic(tmp_path: Path) -> None:
+    (tmp_path / "hers.jsonl").write_text('{"topic": "orders", "partition": 0, "offset": 1}\n')
+    text = "[[erase]]\ntopic = 'clicks'\noffsets_file = 'hers.jsonl'"
+    with pytest.raises(ConfigError, match="a record of another topic"):
+        read_plan(plan(tmp_path, text))
