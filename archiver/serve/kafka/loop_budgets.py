@@ -197,7 +197,7 @@ class LoopBudgets:
         return max(0.0, part - COMMON) if payer.waiting else part
 
     def _count(self, payer: Payer, seconds: float) -> None:
-        """Count a payer by what it uses of its part, so that clients with little work leave the growth to others."""
+        """Count a payer by what it uses of its part, so that clients with little work leave the growth to the rest."""
         self._begin_period(_now())
         if payer.period != self._period:
             payer.period, payer.used, payer.weight = self._period, 0.0, 0.0

@@ -231,7 +231,7 @@ def test_floods_share_less_growth_than_other_clients(alone: int) -> None:
     assert scene.loop_time.seconds - turns["reader"] * FETCH_SECONDS < SECONDS * 0.25 * (FLOOD_GROWTH + COMMON)
 
 
-def test_strangers_that_merely_connect_do_not_divide_the_growth() -> None:
+def test_strangers_without_requests_do_not_divide_the_growth() -> None:
     scene = Scene()
 
     async def connect() -> None:
