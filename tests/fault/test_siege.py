@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.fault.siege.__main__ import Noted, pace
+from tests.fault.siege.__main__ import Noted, pace, second_config
 from tests.fault.siege.attacks import attacks, rounds
 from tests.fault.siege.member import Positions
 
@@ -42,3 +43,12 @@ def test_each_attack_occurs_in_each_round() -> None:
     drawn = next(rounds(names, 50, seed=3))
     assert len(drawn) == 50
     assert set(drawn) == set(names)
+
+
+def test_the_idle_server_serves_the_same_tables(tmp_path: Path) -> None:
+    config = tmp_path / "archiver.toml"
+    config.write_text('[topics."orders"]\n"table" = "kafka.t"\n[serve]\n"cluster_id" = "siege"\n"refresh" = "1s"\n')
+    first = tomllib.loads(config.read_text())
+    second = tomllib.loads(second_config(config, tmp_path / "idle.toml").read_text())
+    assert second["topics"] == first["topics"]
+    assert second["serve"] == {"cluster_id": "idle", "refresh": "1s"}

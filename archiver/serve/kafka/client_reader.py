@@ -1,16 +1,20 @@
-"""A stream reader that reports the end of a connection."""
+"""A stream reader that reports the end of a connection, and a protocol that feeds it little at a time."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
+
+READ_BYTES: Final = 32 << 10
+"""What is read from a socket at a time, and what a reader holds before it stops reading."""
 
 
 class ClientReader(asyncio.StreamReader):
     """Call `on_end` once the client sends no more, with True if the connection is broken."""
 
-    def __init__(self, *, limit: int) -> None:
-        super().__init__(limit=limit)
+    def __init__(self) -> None:
+        super().__init__(limit=READ_BYTES // 2)  # it stops at twice its limit
         self.on_end: Callable[[bool], None] = lambda _: None
 
     def feed_eof(self) -> None:
@@ -20,3 +24,18 @@ class ClientReader(asyncio.StreamReader):
     def set_exception(self, exc: Exception) -> None:
         super().set_exception(exc)
         self.on_end(True)  # noqa: FBT003 - a callback
+
+
+class ClientProtocol(asyncio.StreamReaderProtocol, asyncio.BufferedProtocol):
+    """Reads into a buffer of all connections: other protocols allocate 256 KiB for each read."""
+
+    def __init__(self, reader: ClientReader, buffer: memoryview) -> None:
+        super().__init__(reader)
+        self._unread = reader
+        self._buffer = buffer
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as BufferedProtocol has it
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._unread.feed_data(self._buffer[:nbytes])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -93,6 +93,18 @@ class _Round:
     missing: list[tuple[_Source, int]] = field(default_factory=list)
     size: int = 0
     has_errors: bool = False
+    editions: dict[ServedTopic, int] = field(default_factory=dict)
+    """The edition of each topic when its first batches were taken."""
+
+    def drop_removed(self) -> bool:
+        """Drop batches that may have left their table since they were taken. Return whether there were any."""
+        stale = {topic for topic, edition in self.editions.items() if topic.edition != edition}
+        for source, _ in self.following if stale else ():
+            if source.topic in stale:
+                del self.batches[source.key]
+        for topic in stale:
+            del self.editions[topic]
+        return bool(stale)
 
     @property
     def records(self) -> int:
@@ -141,15 +153,31 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
     if gathered.size:
         request.client.turns.spare_budget(min(1.0, _DRY_PARTITIONS * len(gathered.following) / len(sources)))
 
+    return await _packed(request, begun, sources, gathered)
+
+
+async def _packed(
+    request: Request, begun: SessionFetch, sources: list[_Source], gathered: _Round
+) -> list[bytes | memoryview]:
+    """Pack the answer. A client whose batches were removed while the request waited for turns fetches again."""
+    included: list[_Source] | None = None
+
     def packed() -> list[bytes | memoryview]:
+        nonlocal included
+        if included is None:  # this notes what the client knows
+            included = _included(begun, sources, gathered)
         return fetch_response.packed(
             request.version,
-            _answered_partitions(begun, sources, gathered),
+            _answered_partitions(included, gathered),
             session_id=begun.session_id,
-            committed=body.isolation_level == _READ_COMMITTED,
+            committed=request.body.isolation_level == _READ_COMMITTED,
         )
 
-    return packed() if len(sources) <= _PACKED_AT_ONCE else await request.client.turns.in_thread(packed)
+    while True:
+        parts = packed() if len(sources) <= _PACKED_AT_ONCE else await request.client.turns.in_thread(packed)
+        await _until_recent(request, gathered.editions)
+        if not gathered.drop_removed():
+            return parts
 
 
 def _positions(body: Any) -> Iterator[tuple[PartitionKey, FetchPosition]]:
@@ -274,10 +302,10 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
         done, _ = await asyncio.wait({*waits, service.ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             if task in loads:
-                _take_in(loads[task], task)
+                _take_in(*loads[task], task)
 
 
-async def _until_recent(request: Request, topics: Collection[ServedTopic]) -> None:
+async def _until_recent(request: Request, topics: Iterable[ServedTopic]) -> None:
     """Wait for a refresh of tables older than `refresh`: their records may have been removed."""
     if old := [topic for topic in topics if topic.is_old]:
         request.client.turns.end_long_work()
@@ -305,17 +333,22 @@ async def _collected(service: Service, request: Request, sources: list[_Source],
             collected.batches[source.key] = piece.parts
             collected.following.append((source, piece.next_offset))
             collected.size += piece.size
+            collected.editions.setdefault(source.topic, source.topic.edition)
         if piece.is_missing and not source.is_dry:
             collected.missing.append((source, piece.next_offset))
     return collected
 
 
-def _loads(service: Service, found: _Round, budget: int, *, is_slow: bool | None) -> dict[asyncio.Future[Any], _Source]:
-    loads: dict[asyncio.Future[Any], _Source] = {}
+def _loads(
+    service: Service, found: _Round, budget: int, *, is_slow: bool | None
+) -> dict[asyncio.Future[Any], tuple[_Source, int]]:
+    """Begin to decode missing chunks. Return their sources, and the editions that they are of at least."""
+    loads: dict[asyncio.Future[Any], tuple[_Source, int]] = {}
     for source, offset in found.missing[:_MOST_LOADS]:
         assert source.topic is not None
         takes = min(source.position.max_bytes, budget) if _counts_as_slow(source, is_slow) else None
-        loads[service.reader.load(source.topic, source.partition, offset, slow_takes=takes)] = source
+        load = service.reader.load(source.topic, source.partition, offset, slow_takes=takes)
+        loads[load] = source, source.topic.edition
     return loads
 
 
@@ -323,13 +356,13 @@ def _counts_as_slow(source: _Source, is_slow: bool | None) -> bool:
     return source.topic is not None and source.topic.is_crowded if is_slow is None else is_slow
 
 
-def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:
+def _take_in(source: _Source, edition: int, done: asyncio.Future[Any]) -> None:
     error = None if done.cancelled() else done.exception()
     if done.cancelled():
         source.error = ErrorCode.unknown_server_error
     elif error is None:
         source.loaded = done.result()
-        source.edition = -1 if source.topic is None else source.topic.edition
+        source.edition = edition
         source.is_dry = source.loaded is None
     elif isinstance(error, ContextError):
         _log(source, error)
@@ -339,20 +372,30 @@ def _take_in(source: _Source, done: asyncio.Future[Any]) -> None:
         raise error
 
 
-def _answered_partitions(begun: SessionFetch, sources: list[_Source], found: _Round) -> fetch_response.Topics:
+def _included(begun: SessionFetch, sources: list[_Source], gathered: _Round) -> list[_Source]:
+    return [
+        source
+        for source in sources
+        if begun.includes(
+            source.key,
+            (source.end, source.log_start),
+            has_news=bool(source.key in gathered.batches or source.error),
+        )
+    ]
+
+
+def _answered_partitions(included: list[_Source], gathered: _Round) -> fetch_response.Topics:
     topics: OrderedDict[str | UUID | None, list[FetchedPartition]] = OrderedDict()
-    for source in sources:
-        parts = found.batches.get(source.key, ())
-        if begun.includes(source.key, (source.end, source.log_start), has_news=bool(parts or source.error)):
-            topics.setdefault(source.key[0], []).append(
-                FetchedPartition(
-                    partition=source.partition,
-                    error=source.error,
-                    high_watermark=source.end,
-                    log_start=source.log_start,
-                    parts=parts,
-                )
+    for source in included:
+        topics.setdefault(source.key[0], []).append(
+            FetchedPartition(
+                partition=source.partition,
+                error=source.error,
+                high_watermark=source.end,
+                log_start=source.log_start,
+                parts=gathered.batches.get(source.key, ()),
             )
+        )
     return list(topics.items())
 
 

@@ -15,9 +15,11 @@ BURST_SECONDS: Final = 5.0
 BURST_BESIDE_READERS: Final = 0.5
 """The same while other payers read records."""
 MOST_DEBT: Final = 2.5
-_GROWTH: Final = 0.6
+GROWTH: Final = 0.6
 """How fast the budgets of all payers together grow while another payer reads records, in shares of one payer."""
-_COMMON: Final = 0.25
+FLOOD_GROWTH: Final = 0.3
+"""The same for floods: payers over their budgets with several requests waiting. Their growth isn't part of the rest."""
+COMMON: Final = 0.25
 """The common budget for turns, in shares of one payer."""
 _COMMON_LONG: Final = 0.15
 """The common budget for long work in the thread. It is another one, as long work would keep turns waiting."""
@@ -53,8 +55,12 @@ class Payer:
     """What it used of the common budget, as `start` is what it used of the loop."""
     next_long_work: float = 0.0
     """When the common budget may pay for long work of it again, on the loop's clock."""
-    counted_in: int = -1
-    """The period in which it was counted as active."""
+    period: int = -1
+    used: float = 0.0
+    """What it used in this period, in seconds."""
+    weight: float = 0.0
+    """What it counts among the payers of this period: 1 if it used its part of the growth."""
+    is_flood: bool = False
 
     @property
     def common_end(self) -> float:
@@ -94,6 +100,22 @@ class CommonBudget:
         self._level = max(self._level - seconds, -self._most_debt)
 
 
+@dataclass(slots=True)
+class _Active:
+    """How many payers share a growth, in this period and in the last one. Payers that use little of it count less."""
+
+    now: float = 0.0
+    last: float = 0.0
+
+    @property
+    def count(self) -> float:
+        return max(1.0, self.now, self.last)
+
+    def end_period(self, *, is_next: bool) -> None:
+        """With `is_next`, the next period follows at once."""
+        self.now, self.last = 0.0, self.now if is_next else 0.0
+
+
 class LoopBudgets:
     """Use it from one event loop."""
 
@@ -101,11 +123,11 @@ class LoopBudgets:
         """`share` is one payer's part of the time in the long run."""
         self._share = share
         self._payers: OrderedDict[str, Payer] = OrderedDict()
-        self._common = CommonBudget(share * _COMMON, _MOST_COMMON_DEBT)
+        self._common = CommonBudget(share * COMMON, _MOST_COMMON_DEBT)
         self._long_work = CommonBudget(share * _COMMON_LONG, _MOST_LONG_DEBT)
         self._period = 0
         self._period_ends = 0.0
-        self._active = self._last_active = 0
+        self._active, self._floods = _Active(), _Active()
         self._reader: Payer | None = None
         self._reader_at = self._other_reader_at = float("-inf")
 
@@ -134,9 +156,8 @@ class LoopBudgets:
 
     def charge(self, payer: Payer, seconds: float, *, is_common: bool = False) -> None:
         """Charge a turn to the common budget or the payer's."""
-        if payer.counted_in != self._period and payer is not self._reader:
-            payer.counted_in = self._period
-            self._active += 1
+        if payer is not self._reader:
+            self._count(payer, seconds)
         if is_common:
             payer.common_start += seconds
             self._common.charge(seconds)
@@ -164,20 +185,40 @@ class LoopBudgets:
         most, rate = BURST_SECONDS, self._share
         if self._reads_beside(payer, now):
             most = BURST_BESIDE_READERS
-            part = _GROWTH / self._count_active(now)
-            rate = self._share * (max(0.0, part - _COMMON) if payer.waiting else part)
+            rate = self._share * self._part(payer, now)
         payer.level = min(most, payer.level + (now - payer.at) * rate)
         payer.at = now
         return payer.level
 
-    def _count_active(self, now: float) -> int:
-        """Return how many payers sent something in this period or the last one."""
+    def _part(self, payer: Payer, now: float) -> float:
+        """Return the payer's part of the growth, in shares of one payer."""
+        self._begin_period(now)
+        part = FLOOD_GROWTH / self._floods.count if payer.is_flood else GROWTH / self._active.count
+        return max(0.0, part - COMMON) if payer.waiting else part
+
+    def _count(self, payer: Payer, seconds: float) -> None:
+        """Count a payer by what it uses of its part, so that clients with little work leave the growth to the rest."""
+        self._begin_period(_now())
+        if payer.period != self._period:
+            payer.period, payer.used, payer.weight = self._period, 0.0, 0.0
+        payer.used += seconds
+        is_flood = payer.level <= 0 and (payer.is_flood or len(payer.waiting) > 1)
+        if is_flood != payer.is_flood:
+            (self._floods if payer.is_flood else self._active).now -= payer.weight
+            payer.is_flood, payer.weight = is_flood, 0.0
+        part = self._share * GROWTH / self._active.count
+        weight = 1.0 if is_flood or payer.level <= 0 else min(1.0, payer.used / (part * _COUNTED_FOR))
+        if weight > payer.weight:
+            (self._floods if is_flood else self._active).now += weight - payer.weight
+            payer.weight = weight
+
+    def _begin_period(self, now: float) -> None:
         if now >= self._period_ends:
-            self._last_active = self._active if now < self._period_ends + _COUNTED_FOR else 0
-            self._active = 0
+            is_next = now < self._period_ends + _COUNTED_FOR
+            self._active.end_period(is_next=is_next)
+            self._floods.end_period(is_next=is_next)
             self._period += 1
             self._period_ends = now + _COUNTED_FOR
-        return max(1, self._active, self._last_active)
 
     def _reads_beside(self, payer: Payer, now: float) -> bool:
         """Return whether another payer reads records."""

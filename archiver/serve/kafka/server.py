@@ -9,7 +9,7 @@ import ssl
 from typing import Final, Protocol
 
 from archiver.errors import ConfigError
-from archiver.serve.kafka.client_reader import ClientReader
+from archiver.serve.kafka.client_reader import READ_BYTES, ClientProtocol, ClientReader
 from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
 from archiver.serve.kafka.connection import Connection, ConnectionLimits, ConnectionResources
@@ -27,8 +27,6 @@ _UNSENT_BYTES: Final = 256 << 10
 _REQUEST_MEMORY: Final = 64 << 20
 _RESPONSE_MEMORY: Final = 256 << 20
 _ACCEPTED_AT_ONCE: Final = 16
-_READ_BYTES: Final = 32 << 10
-"""What a connection keeps of requests that it has not read yet: twice as much, and what the system gives it at once."""
 _SYSTEM_BYTES: Final = 64 << 10
 _PAUSE_FOR_EACH: Final = 9.0
 """How long the server pauses for each second of accepting, if more clients wait: accepting takes a tenth at most."""
@@ -75,6 +73,7 @@ class Server:
         self.loop_time = LoopTime(share=loop_share)
         self._newcomers = Newcomers(self.loop_time, self._take, seconds=limits.handshake_seconds)
         self.closing_log = ClosingLog()
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._listeners: list[socket.socket] = []
         self._is_accepting = False
 
@@ -219,8 +218,8 @@ class Server:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._resources.limits.handshake_seconds
         context = self._door.context
-        reader = ClientReader(limit=_READ_BYTES)
-        protocol = asyncio.StreamReaderProtocol(reader)
+        reader = ClientReader()
+        protocol = ClientProtocol(reader, self._buffer)
         try:
             try:
                 async with asyncio.timeout_at(until):

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,7 @@ from tests.fault.serving.slow_consumers import Memory
 from tests.fault.siege.attacks import attacks
 from tests.support.servers.serve_nodes import Nodes
 from tests.support.servers.served_lake import Wire, request
-from tests.support.servers.stack import Stack
+from tests.support.servers.stack import Stack, to_toml
 
 MEMBERS = 2
 PARTITIONS = 4
@@ -124,13 +125,22 @@ def attacked(port: int, kinds: Path, connections: int, seed: int) -> Iterator[Co
         sent.update(json.loads(output))
 
 
+def second_config(config: Path, path: Path) -> Path:
+    """Write the configuration of a server of the same archive: attacks cost it as much as the first one."""
+    document = tomllib.loads(config.read_text("utf-8"))
+    document["serve"]["cluster_id"] = "idle"
+    path.write_text(to_toml(document), "utf-8")
+    path.chmod(0o600)
+    return path
+
+
 def siege(
     stack: Stack, folder: Path, *, minutes: float, connections: int, seed: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Play phases in turns for `minutes`."""
     serve = {"cluster_id": "siege", "refresh": "1s"}
     scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=serve)
-    idle = stack.config({scene.topic: {}}, serve=serve | {"cluster_id": "idle"})
+    idle = second_config(scene.config, folder / "idle.toml")
     phases: list[tuple[str, float, float]] = []
     sent: dict[str, Counter[str]] = {HERE: Counter(), ELSEWHERE: Counter()}
     kinds = folder / "attacks.pickle"

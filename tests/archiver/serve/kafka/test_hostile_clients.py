@@ -33,7 +33,7 @@ MOST_SECONDS = 0.5
 MOST_WORK_SECONDS = 0.5
 ROUNDS = 20
 MOST_BYTES = 192 << 20
-"""The memory that any attack may take, beside what the test itself makes. Unread bytes: 130 KiB for each connection."""
+"""The memory that any attack may take, beside what the test itself makes. Unread bytes: 64 KiB for each connection."""
 API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from archiver.serve.reading import ServedTopic, SpilledChunks
 from tests.support.archive.archived_batches import ROWS, archived, records_in, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.servers.served_lake import ServedLake, Wire, request, served
 
 ORDERS = "orders"
@@ -163,6 +165,69 @@ def test_records_that_were_removed_are_given_no_longer_than_the_interval(
                 assert not offsets_in(found.records) & set(range(20, 40)), began - removed_at
         assert read() == set(range(20)) | set(range(40, END))
         assert endpoint.reader.hits > 0
+
+
+def test_no_node_gives_removed_records_after_a_look(lake: Lake) -> None:
+    nodes = NodesInMemory()
+    with served(lake, interval=30.0, nodes=nodes) as first, served(lake, interval=30.0, nodes=nodes) as second:
+        for _, wire in (first, second):
+            assert read_in_small_steps(wire) == set(range(END))
+        lake.rewrite(without_20_to_40)
+        for endpoint, wire in (first, second):
+            endpoint.call(open_topic(endpoint).caught_up())
+            assert read_in_small_steps(wire) == set(range(20)) | set(range(40, END))
+            assert endpoint.reader.hits > 0
+
+
+def read_in_small_steps(wire: Wire) -> set[int]:
+    seen: set[int] = set()
+    position = 0
+    while position < END:
+        (partition,) = fetch(wire, (0, position), max_bytes=1000)
+        seen |= offsets_in(partition.records)
+        position = max(offsets_in(partition.records), default=position) + 1
+    return seen
+
+
+def test_a_loaded_chunk_of_a_rewritten_table_is_dropped(lake: Lake) -> None:
+    with served(lake, interval=30.0, cache=1) as (endpoint, wire):
+        fetch(wire, (0, END))
+        topic, load, rewrites = open_topic(endpoint), endpoint.reader.load, iter([True])
+
+        async def rewritten(loaded: asyncio.Task[Any]) -> Any:
+            chunk = await loaded
+            if next(rewrites, False):
+                lake.rewrite(without_20_to_40)
+                await topic.caught_up()
+            return chunk
+
+        endpoint.reader.load = lambda *given, **options: asyncio.ensure_future(  # type: ignore[method-assign]
+            rewritten(load(*given, **options))
+        )
+        assert 25 not in offsets_in(fetch(wire, (0, 0))[0].records)
+        assert topic.edition == 1
+
+
+def test_waiting_answers_drop_batches_of_a_rewritten_table(lake: Lake) -> None:
+    with served(lake, interval=30.0) as (endpoint, wire):
+        fetch(wire, (0, 0))
+        topic = open_topic(endpoint)
+        many = [(partition, 0) for partition in range(3000)]
+        assert 25 in offsets_in(fetch(wire, *many)[0].records)
+        loop_time, jobs = endpoint.server.loop_time, count()
+        in_thread = loop_time.in_thread
+
+        async def late(client: Any, work: Any) -> Any:
+            if next(jobs) == 1:  # the first one decodes the request
+                lake.rewrite(without_20_to_40)
+                await topic.caught_up()
+            return await in_thread(client, work)
+
+        loop_time.in_thread = late  # type: ignore[method-assign]
+        assert 25 not in offsets_in(fetch(wire, *many)[0].records)
+        assert topic.edition == 1
+        assert next(jobs) == 3, "the answer is packed again"
+        assert 0 in offsets_in(fetch(wire, (0, 0))[0].records)
 
 
 def test_the_first_fetch_after_a_long_pause_gives_nothing_that_was_removed(lake: Lake) -> None:

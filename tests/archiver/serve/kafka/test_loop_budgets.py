@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 import pytest
 
 from archiver.serve.kafka.client_turns import ClientTurns
-from archiver.serve.kafka.loop_budgets import BURST_BESIDE_READERS, BURST_SECONDS
+from archiver.serve.kafka.loop_budgets import BURST_BESIDE_READERS, BURST_SECONDS, COMMON, FLOOD_GROWTH, GROWTH
 from archiver.serve.kafka.loop_time import LoopTime
 from tests.support.timing.virtual_loop import ManualClock, passes, run_in_virtual_time
 
@@ -197,4 +198,58 @@ def test_a_payer_in_debt_that_waits_beside_readers_gets_budget() -> None:
         budgets.delay(waiting)
         return waiting.level
 
-    assert run_in_virtual_time(level(), scene.clock) == pytest.approx(-1.0 + 10 * 0.25 * (0.6 - 0.25), abs=0.01)
+    assert run_in_virtual_time(level(), scene.clock) == pytest.approx(-1.0 + 10 * 0.25 * (GROWTH - COMMON), abs=0.01)
+
+
+def test_a_client_with_slow_requests_does_not_wait_for_floods() -> None:
+    """On a busy machine, a request of half a millisecond takes many."""
+    scene = Scene()
+    waits = []
+
+    async def look() -> None:
+        turns = ClientTurns(scene.loop_time, "quiet")
+
+        async def look_again_and_again() -> None:
+            for number in count():
+                began = scene.clock.now
+                await turns.begin()
+                waits.append(scene.clock.now - began)
+                scene.clock.now += 0.05 if number % 8 == 0 else 0.006
+                await passes(0.1)
+
+        await turns.run(look_again_and_again())
+
+    scene.play(lambda: scene.read("reader"), look, *flooding(scene, 1, 50))
+    assert max(waits) < 0.05
+    assert len(waits) > 8 * SECONDS
+
+
+def test_floods_share_less_growth_than_other_clients(alone: int) -> None:
+    scene = Scene()
+    turns = scene.play(lambda: scene.read("reader"), *flooding(scene, 1, 50))
+    assert turns["reader"] >= 0.9 * alone
+    assert scene.loop_time.seconds - turns["reader"] * FETCH_SECONDS < SECONDS * 0.25 * (FLOOD_GROWTH + COMMON)
+
+
+def test_strangers_without_requests_do_not_divide_the_growth() -> None:
+    scene = Scene()
+
+    async def connect() -> None:
+        for number in range(10_000):
+            scene.loop_time.charge_payer(scene.loop_time.payer(f"stranger-{number % 100}"), 0.0001)
+            await passes(0.005)
+
+    async def level() -> float:
+        reader = asyncio.ensure_future(scene.read("reader"))
+        strangers = asyncio.ensure_future(connect())
+        await passes(10.0)
+        client = scene.loop_time.payer("client")
+        client.level = -1.0
+        for _ in range(51):
+            scene.loop_time.budgets.delay(client)
+            await passes(0.1)
+        for task in (reader, strangers):
+            task.cancel()
+        return client.level
+
+    assert run_in_virtual_time(level(), scene.clock) > -1.0 + 0.7 * 5 * 0.25 * GROWTH

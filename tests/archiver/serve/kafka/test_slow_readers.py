@@ -30,6 +30,7 @@ from catalog.errors import CatalogUnreachable
 from tests.support.archive.archived_batches import archived, records_in, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
+from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.servers.served_lake import Wire, request, served
 
 COUNT = 60
@@ -200,6 +201,29 @@ def test_batches_on_disk_are_not_given_once_the_table_was_rewritten(lake: Lake, 
 def without_20_to_40(table: pa.Table) -> pa.Table:
     offsets = pc.struct_field(table["kafka"], "offset")
     return table.filter(pc.or_(pc.less(offsets, 20), pc.greater_equal(offsets, 40)))
+
+
+def test_no_node_gives_removed_records_from_disk(lake: Lake, tmp_path: Path) -> None:
+    nodes = NodesInMemory()
+    with ExitStack() as parts:
+        disks = [SpilledChunks(tmp_path, 64 << 20) for _ in range(2)]
+        options = {"cache": 1, "interval": 30.0, "nodes": nodes}
+        served_by = [parts.enter_context(served(lake, spilled=disk, **options)) for disk in disks]
+        for endpoint, wire in served_by:
+            for _ in range(2):
+                reader = Reader(wire, 0)
+                reader.read_all()
+                assert reader.offsets == list(range(5 * COUNT))
+            assert endpoint.reader.spilled_hits > 0
+        lake.rewrite(without_20_to_40)
+        for endpoint, wire in served_by:
+            endpoint.call(endpoint.topics.open[0].caught_up())
+            hits = endpoint.reader.spilled_hits
+            for _ in range(2):
+                again = Reader(wire, 0)
+                again.read_all()
+                assert again.offsets == [*range(20), *range(40, 5 * COUNT)]
+            assert endpoint.reader.spilled_hits > hits
 
 
 def test_a_rewrite_while_chunks_are_spilled_leaves_none_of_before(
