@@ -77,7 +77,10 @@ def search(
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """The missing rows of `expected`. `counts_tell` if no other engine added rows."""
+    """The missing rows of `expected`. `counts_tell` if no other engine added rows.
+
+    Rows that certainly lie below a partition's first offset are retired, not missing.
+    """
     if _counts_agree(table, expected):
         return ()
     live = TableRows(table, formats)
@@ -89,6 +92,7 @@ def search(
         for _, group in groupby(suspects, key=lambda each: each.partition)
         for window in _windows(group)
         for hole in _missing(live, window)
+        if hole.end_offset > table.first_offsets.get(hole.partition, 0)
     )
 
 
@@ -173,15 +177,24 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
     )
     for item in window:
         low, high = np.searchsorted(offsets, (item.start_offset, item.end_offset))
-        if high - low < item.rows:
-            start, end = _hull(offsets[low:high], item)
+        there = offsets[low:high]
+        rows = len(there) - _rows_in(item.accepted, there)  # rows that came back stand for no other row
+        if rows < item.rows:
+            start, end = _hull(there, item)
             yield Hole(
                 range_id=item.id,
                 partition=item.partition,
                 start_offset=start,
                 end_offset=end,
-                rows=item.rows - int(high - low),
+                rows=item.rows - rows,
             )
+
+
+def _rows_in(spans: Sequence[tuple[int, int]], offsets: Offsets) -> int:
+    if not spans:
+        return 0
+    starts, ends = np.searchsorted(offsets, np.array(spans, np.int64)).T
+    return int((ends - starts).sum())
 
 
 def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
+from archiver.upkeep.rebuild.left_files import files_in_store
 from archiver.upkeep.rebuild.unnamed_rows import UnnamedRows, VersionMappings
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
 from catalog.account.interval import Interval
@@ -115,7 +116,7 @@ class Rebuild:
         topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
         entries = self._journal.of_table(table)
         completed = complete_journal(table, entries, FORMATS)
-        journal = entries.read()
+        journal = entries.read(keeps_replaced=True)
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {path for one in journal.ranges for path in one.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
@@ -136,6 +137,7 @@ class Rebuild:
                 first_offsets=_furthest(table.first_offsets, journal.first_offsets),
                 holds=journal.holds,
                 erased=journal.erased,
+                replaced=files_in_store(journal.replaced, table, objects),
             ),
         )
         for commit_id, accepted in entries.accepted():
