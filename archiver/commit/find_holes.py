@@ -18,7 +18,7 @@ from archiver.archive.manifests import manifests_of
 from archiver.commit.find_altered import find_suspects, to_compare
 from archiver.commit.known_rows import later_than, sequence_of
 from archiver.commit.snapshot_effects import keeps_rows
-from archiver.commit.table_rows import Offsets, TableRows, file_names
+from archiver.commit.table_rows import Offsets, TableRows, file_names, within
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.segment import RowRange
 from catalog.iceberg.archive_table import ArchiveTable
@@ -178,7 +178,7 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
     for item in window:
         low, high = np.searchsorted(offsets, (item.start_offset, item.end_offset))
         there = offsets[low:high]
-        rows = len(there) - _rows_in(item.accepted, there)  # rows that came back stand for no other row
+        rows = len(there) - int(within(there, item.accepted).sum())  # rows that came back stand for no other row
         if rows < item.rows:
             start, end = _hull(there, item)
             yield Hole(
@@ -188,13 +188,6 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
                 end_offset=end,
                 rows=item.rows - rows,
             )
-
-
-def _rows_in(spans: Sequence[tuple[int, int]], offsets: Offsets) -> int:
-    if not spans:
-        return 0
-    starts, ends = np.searchsorted(offsets, np.array(spans, np.int64)).T
-    return int((ends - starts).sum())
 
 
 def _hull(there: Offsets, one: ExpectedRange) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from archiver.audit.trail import AuditTrail
 from archiver.commit.file_values import restore_values
 from archiver.commit.footers import read_footers, without_journaled
 from archiver.commit.journal_completion import complete_journal
+from archiver.commit.left_files import files_in_store
 from archiver.commit.table_ranges import table_ranges
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
@@ -30,7 +31,6 @@ from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
-from archiver.upkeep.rebuild.left_files import files_in_store
 from archiver.upkeep.rebuild.unnamed_rows import UnnamedRows, VersionMappings
 from archiver.upkeep.rebuild.unreferenced import Ends, LeftFile, continuing_ranges
 from catalog.account.interval import Interval

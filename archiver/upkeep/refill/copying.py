@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
+from archiver.commit.table_rows import within
 from archiver.rewrite.rewritten_file import RewrittenFile
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin, SegmentReader
@@ -47,10 +49,10 @@ class RowCopier:
         wanted: RowRange,
         *,
         without: npt.NDArray[np.int64],
-        gone: npt.NDArray[np.int64] = _NO_OFFSETS,
+        gone: Sequence[tuple[int, int]] = (),
         is_part: bool = False,
     ) -> CopiedRows:
-        """Upload the rows of `wanted` whose offsets are neither in `without` nor `gone`, next to the source.
+        """Upload the rows of `wanted` whose offsets are neither in `without` nor in `gone` spans, next to the source.
 
         With `is_part` the source lacks rows, so the footer names no offsets. Raises StorageError, and ReplayError for
         unreadable rows.
@@ -68,9 +70,7 @@ class RowCopier:
                 new.close(
                     source.path.rpartition("/")[0],
                     (wanted.partition, wanted.start_offset),
-                    origin=self._origin(file.reader, wanted)
-                    if new.rows == rows and not is_part and not len(gone)
-                    else None,
+                    origin=self._origin(file.reader, wanted) if new.rows == rows and not (is_part or gone) else None,
                     partition=UNPLACED if source.partition.is_time_alone else source.partition,
                 )
             new.check(source.path)
@@ -101,14 +101,14 @@ class RowCopier:
         new: RewrittenFile,
         wanted: RowRange,
         without: npt.NDArray[np.int64],
-        gone: npt.NDArray[np.int64],
+        gone: Sequence[tuple[int, int]],
     ) -> tuple[int, RecordDigest, npt.NDArray[np.int64]]:
         """Return number and digest of all rows in the range, also unwritten ones, and the written offsets."""
         count, seen, written = 0, RecordDigest(), [_NO_OFFSETS]
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):
                 records, offsets = file.assembler.records(rows, kafka), kafka.field(names.OFFSET).to_numpy()
-                is_gone = np.isin(offsets, gone)
+                is_gone = within(offsets, gone)
                 count += len(offsets) - int(is_gone.sum())
                 seen += RecordDigest.of_seen(records.filter(pa.array(~is_gone)) if is_gone.any() else records)
                 kept = ~(is_gone | np.isin(offsets, without))

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from archiver.commit.table_rows import Offsets, TableRows
+from archiver.commit.table_rows import Offsets, TableRows, within
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import RowRange
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
@@ -16,6 +16,7 @@ from catalog.digests import add_digests
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange
 from catalog.ranges.holes import MOST_SPANS, ExpectedRange, Hole
+from catalog.ranges.spans import joined
 
 ERASED: Final = (
     "records of this range were erased, and aren't brought back. If the registry was restored from an older backup, run"
@@ -80,43 +81,44 @@ class Mender:
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
-        gone = _within((*erased, *one.accepted), whole)
+        gone = _gone(erased, one, whole)
         own = [file for file in files if file.path in {recorded.path for recorded in one.files}]
         is_alone = len(own) == len(one.files) and sum(file.rows for file in own) == one.file_rows == one.rows
         if (
             is_alone
             and whole.start_offset == one.start_offset
-            and not len(gone)
+            and not gone
             and not len(there)
             and not any(self.live.has_file(file.path) for file in own)
         ):
             return Mending(hole=hole, rows=one.file_rows, files=tuple(own))
-        without, sources = np.union1d(there, gone), list[tuple[DataFileInfo, Offsets]]()
+        without, sources, found = there, list[tuple[DataFileInfo, Offsets]](), 0
         for file in files:
             fresh = np.setdiff1d(self.copier.offsets(file, whole), without)
+            fresh = fresh[~within(fresh, gone)]
             if len(fresh):
                 sources.append((file, without))
-                without = np.union1d(without, fresh)
+                without, found = np.union1d(without, fresh), found + len(fresh)
         if sources and _is_unprovable(one):
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
-        if len(without) - len(np.union1d(there, gone)) > hole.rows:
+        if found > hole.rows:
             return Mending(hole=hole, reason=UNKNOWN_ROWS if one.unplaced else MORE_ROWS)
-        copies = [self.copier.copy(file, whole, without=known) for file, known in sources]
+        copies = [self.copier.copy(file, whole, without=known, gone=gone) for file, known in sources]
         mending = _made(hole, copies)
         is_proven = self._is_proven(one, copies)
         if one.unplaced and not is_proven:
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
         if mending.rows == hole.rows:
             return mending if is_proven or one.digest is None else replace(mending, doubt=OTHERS_CHANGED)
-        return replace(mending, reason=ERASED) if len(_within(erased, whole)) else mending
+        return replace(mending, reason=ERASED) if _clipped(erased, whole) else mending
 
     def found_in_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> int:
         one, whole = self.expected[hole.range_id], self._whole(hole)
-        without = np.union1d(self.live.offsets(whole), _within((*erased, *one.accepted), whole))
         offsets = [self.copier.offsets(file, whole) for file in files]
         if not offsets or _is_unprovable(one):
             return 0
-        rows = len(np.setdiff1d(np.concatenate(offsets), without))
+        fresh = np.setdiff1d(np.concatenate(offsets), self.live.offsets(whole))
+        rows = int((~within(fresh, _gone(erased, one, whole))).sum())
         return rows if rows <= hole.rows else 0
 
     def absent(self, hole: Hole, restored: Offsets | None = None) -> tuple[tuple[int, int], ...] | None:
@@ -150,7 +152,7 @@ class Mender:
         there = self.live.offsets(whole)
         is_whole = sum(file.rows for file in files) == one.rows and _is_known(one, (file.digest for file in files))
         is_kept = whole.start_offset == one.start_offset  # else the files have retired rows as well
-        gone = _within(one.accepted, whole)
+        gone = _gone((), one, whole)
         if is_whole and is_kept and not one.gone and not len(there) and _covers(ranges, one):
             return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(one))
         has_all = sum(file.rows for file in files) >= one.rows
@@ -172,7 +174,13 @@ class Mender:
         )
 
     def _copies(
-        self, files: Sequence[DataFileInfo], whole: RowRange, there: Offsets, gone: Offsets, *, is_part: bool
+        self,
+        files: Sequence[DataFileInfo],
+        whole: RowRange,
+        there: Offsets,
+        gone: Sequence[tuple[int, int]],
+        *,
+        is_part: bool,
     ) -> tuple[CopiedRows, ...]:
         return tuple(self.copier.copy(file, whole, without=there, gone=gone, is_part=is_part) for file in files)
 
@@ -187,10 +195,14 @@ def _is_unprovable(one: ExpectedRange) -> bool:
     return bool(one.unplaced) and one.digest is None
 
 
-def _within(spans: Sequence[tuple[int, int]], whole: RowRange) -> Offsets:
-    clipped = [(max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans]
-    found = [np.arange(start, end, dtype=np.int64) for start, end in clipped if start < end]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+def _gone(erased: Sequence[tuple[int, int]], one: ExpectedRange, whole: RowRange) -> list[tuple[int, int]]:
+    """The spans whose records don't come back."""
+    return _clipped((*erased, *one.accepted), whole)
+
+
+def _clipped(spans: Sequence[tuple[int, int]], whole: RowRange) -> list[tuple[int, int]]:
+    clipped = ((max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans)
+    return joined((start, end) for start, end in clipped if start < end)
 
 
 def _made(hole: Hole, copies: Sequence[CopiedRows], *, doubt: str = "") -> Mending:

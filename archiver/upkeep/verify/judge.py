@@ -119,7 +119,7 @@ class Judge:
             found.gaps.append(gap)
             found.faults.append(fault)
             return
-        is_compared = one.digest is not None and one.rows == one.expected
+        is_compared = one.digest is not None and one.rows == one.expected and not retired
         if is_compared or not one.rows:
             proof = Proof.DIGEST
         elif pieces and all(self._results[path].is_intact for path, _ in pieces):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from archiver.commit.left_files import files_in_store
 from archiver.storage.objects import ObjectStore
-from archiver.upkeep.rebuild.left_files import files_in_store
 from catalog.model import new_id
 from catalog.ranges.replaced_files import ReplacedFile
 from catalog.ranges.stored_ranges import StoredRange
