@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import RowRange
+from archiver.storage.segment import RowRange, SegmentOrigin, SegmentReader
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from archiver.upkeep.refill.mending import ERASED, MORE_ROWS, UNKNOWN_ROWS, Mender, Mending
 from catalog.iceberg.append import prepare
@@ -305,3 +306,22 @@ def test_offsets_of_too_many_spans_are_unknown(proven: Mended, monkeypatch: pyte
     assert mender.absent(hole) == ((1, 2), (3, 4))
     monkeypatch.setattr("archiver.upkeep.refill.mending.MOST_SPANS", 1)
     assert mender.absent(hole) is None
+
+
+def test_missing_rows_come_from_several_files(proven: Mended) -> None:
+    mender, hole = proven.mender({0})
+    old = [file for part in ({0, 1, 2}, {3, 4}) for one in archived(proven.folder / "old", part) for file in one.files]
+    mending = mender.from_files(hole, old)
+    assert (mending.rows, mending.reason, mending.doubt) == (4, "", "")
+    assert [read_offsets(file.path) for file in mending.files] == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_copy_is_a_range_without_the_id_of_its_source(files: int) -> None:
+    """Else a rebuild counts it as one more file of that range."""
+    origin = SegmentOrigin(
+        cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=5, range_id="R", files=files
+    )
+    reader = cast("SegmentReader", SimpleNamespace(metadata=SimpleNamespace(origin=origin)))
+    copied = RowCopier._origin(reader, RowRange(partition=0, start_offset=2, end_offset=9))
+    assert copied == (replace(origin, range_id="", start_offset=2) if files == 1 else None)
