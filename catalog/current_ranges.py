@@ -153,9 +153,9 @@ class _State:
     def ranges(self) -> tuple[StoredRange, ...]:
         found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))
         kept, refilled_by = _latest([one for _, one in found])
-        for one in (one for _, one in found if one.id in refilled_by):
-            commit_id = refilled_by[one.id]
-            self._replace(one, one.paths, commit_id, f"refill: commit {commit_id}")
+        for stored in (stored for _, stored in found if stored.id in refilled_by):
+            commit_id = refilled_by[stored.id]
+            self._replace(stored, stored.paths, commit_id, f"refill: commit {commit_id}")
         return tuple(self._less_accepted(one) for _, one in found if one.id in kept)
 
     def _replace(self, stored: StoredRange, paths: Iterable[str], commit_id: str | None, reason: str) -> None:

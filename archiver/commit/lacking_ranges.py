@@ -99,7 +99,7 @@ def add_lacking_ranges(
                 for commit_id, (partition, start, end) in contents.erased
                 if uncovered([(start, end)], erased.get(partition, ()))
             ],
-            replaced=files_in_store([one for one in contents.replaced if _is_of(one, lacking)], table, objects),
+            replaced=files_in_store([file for file in contents.replaced if _is_of(file, lacking)], table, objects),
         ),
     )
     for commit_id, accepted in journal.accepted():
@@ -119,8 +119,8 @@ def add_lacking_ranges(
 
 
 def _is_of(replaced: ReplacedFile, lacking: Lacking) -> bool:
-    one = replaced.range
-    return one.partition in lacking and one.end_offset > lacking[one.partition].start
+    stored = replaced.range
+    return stored.partition in lacking and stored.end_offset > lacking[stored.partition].start
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:

@@ -149,7 +149,8 @@ def within(offsets: Offsets, spans: Sequence[tuple[int, int]]) -> npt.NDArray[np
         return np.zeros(len(offsets), np.bool_)
     starts, ends = np.array(spans, np.int64).T
     places = np.searchsorted(starts, offsets, side="right") - 1
-    return (places >= 0) & (offsets < ends[np.maximum(places, 0)])
+    inside: npt.NDArray[np.bool_] = (places >= 0) & (offsets < ends[np.maximum(places, 0)])
+    return inside
 
 
 def file_names(ranges: Iterable[ExpectedRange]) -> set[str]:

@@ -172,7 +172,7 @@ class Acceptance:
 
     @property
     def place(self) -> AcceptedOffsets | None:
-        """Where its rows were, if known."""
+        """The offsets of its rows, if known."""
         if self.partition is None or not self.offsets:
             return None
         return AcceptedOffsets(partition=self.partition, spans=self.offsets, removed=self.erased, lost=self.lost)
@@ -229,16 +229,17 @@ class AcceptedSpans:
 
     def __init__(self, accepted: Iterable[AcceptedOffsets]) -> None:
         self._by_partition: dict[int, list[AcceptedOffsets]] = {}
-        for one in sorted(set(accepted), key=lambda one: one.hull):
-            self._by_partition.setdefault(one.partition, []).append(one)
+        for acceptance in sorted(set(accepted), key=lambda acceptance: acceptance.hull):
+            self._by_partition.setdefault(acceptance.partition, []).append(acceptance)
 
     def inside(self, range_: HalfOpen) -> tuple[tuple[tuple[int, int], ...], int]:
         """The accepted spans in a range, and how many rows were accepted there."""
-        known = self._by_partition.get(range_.partition, [])
-        first = bisect_left(known, range_.start_offset, key=_first_of)
-        last = bisect_left(known, range_.end_offset, key=_first_of)
-        chosen = [one for one in known[first:last] if one.hull.end <= range_.end_offset]
-        return tuple(joined(span for one in chosen for span in one.spans)), sum(one.rows for one in chosen)
+        accepted = self._by_partition.get(range_.partition, [])
+        first = bisect_left(accepted, range_.start_offset, key=_first_of)
+        last = bisect_left(accepted, range_.end_offset, key=_first_of)
+        inside = [acceptance for acceptance in accepted[first:last] if acceptance.hull.end <= range_.end_offset]
+        spans = tuple(joined(span for acceptance in inside for span in acceptance.spans))
+        return spans, sum(acceptance.rows for acceptance in inside)
 
     def of(self, range_: ExpectedRange) -> ExpectedRange:
         spans, rows = self.inside(range_)

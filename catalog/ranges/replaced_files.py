@@ -55,9 +55,9 @@ def files_of_other_engines(
     old, spans = tuple(old), group.all_spans
     if not spans or not (old or not any(span.removed for span in spans)):
         return
-    known = frozenset(recorded)
+    paths = frozenset(recorded)
     topic = old[0].topic if old else ""
-    for path in (path for path in group.paths if path not in known):
+    for path in (path for path in group.paths if path not in paths):
         for partition in sorted({span.partition for span in spans}):
             here = [span for span in spans if span.partition == partition]
             unknown = StoredFile(

@@ -146,12 +146,12 @@ class Twins:
 
     def check_replaced(self) -> None:
         """A rebuilt registry has the same replaced files."""
-        found = current_ranges(self._shuffled(), self._accepted, keeps_replaced=True).replaced
+        files = current_ranges(self._shuffled(), self._accepted, keeps_replaced=True).replaced
         fresh = self._registry.topics.register(
             cluster_id="c", topic=(name := unique("t")), topic_id=None, table=f"kafka.{name}"
         )
         with psycopg.connect(self._dsn) as connection:
-            assert [replaced_rows.restore(connection, fresh, found) for _ in range(2)] == [len(found), 0]
+            assert [replaced_rows.restore(connection, fresh, files) for _ in range(2)] == [len(files), 0]
         assert self.replaced(self._dsn, fresh) == self.replaced(self._dsn, self._topic)
 
     def journaled(self) -> list[StoredRange]:

@@ -92,16 +92,16 @@ class Mender:
             and not any(self.live.has_file(file.path) for file in own)
         ):
             return Mending(hole=hole, rows=one.file_rows, files=tuple(own))
-        without, sources, found = there, list[tuple[DataFileInfo, Offsets]](), 0
+        without, sources, missing = there, list[tuple[DataFileInfo, Offsets]](), 0
         for file in files:
             fresh = np.setdiff1d(self.copier.offsets(file, whole), without)
             fresh = fresh[~within(fresh, gone)]
             if len(fresh):
                 sources.append((file, without))
-                without, found = np.union1d(without, fresh), found + len(fresh)
+                without, missing = np.union1d(without, fresh), missing + len(fresh)
         if sources and _is_unprovable(one):
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
-        if found > hole.rows:
+        if missing > hole.rows:
             return Mending(hole=hole, reason=UNKNOWN_ROWS if one.unplaced else MORE_ROWS)
         copies = [self.copier.copy(file, whole, without=known, gone=gone) for file, known in sources]
         mending = _made(hole, copies)

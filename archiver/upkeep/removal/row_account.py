@@ -114,8 +114,11 @@ class RowAccount:
 
     def _is_full_above(self, number: int) -> bool:
         """Whether each offset of a range from the first offset on had a row: all missing rows lie below it."""
-        one, above = self._ranges[number], self._above.get(number)
-        return bool(above) and len(np.unique(np.concatenate(above))) == one.end_offset - self._first_offset(number)
+        above = self._above.get(number)
+        if not above:
+            return False
+        rows = len(np.unique(np.concatenate(above)))
+        return rows == self._ranges[number].end_offset - self._first_offset(number)
 
     def _first_offset(self, number: int) -> int:
         return self._first_offsets.get(self._ranges[number].partition, 0)

@@ -296,8 +296,8 @@ def _rows_back(claimed: ClaimedRange, pieces: Iterable[TallyPiece]) -> int:
     starts = [start for start, _ in claimed.accepted]
     back = 0
     for piece in pieces:
-        place = bisect_right(starts, piece.cut.start_offset) - 1
-        if place >= 0 and piece.cut.end_offset <= claimed.accepted[place][1]:
+        index = bisect_right(starts, piece.cut.start_offset) - 1
+        if index >= 0 and piece.cut.end_offset <= claimed.accepted[index][1]:
             back += piece.rows
     return back
 

@@ -175,8 +175,8 @@ def test_rows_at_accepted_offsets_stand_for_no_other_row(lake: Lake, expected: l
 
 
 def in_first(table: pa.Table, start: int, end: int) -> Any:
-    found = zip(partitions(table).to_pylist(), offsets(table).to_pylist(), strict=True)
-    return pa.array([partition == 0 and start <= offset < end for partition, offset in found]).to_numpy(
+    places = zip(partitions(table).to_pylist(), offsets(table).to_pylist(), strict=True)
+    return pa.array([partition == 0 and start <= offset < end for partition, offset in places]).to_numpy(
         zero_copy_only=False
     )
 

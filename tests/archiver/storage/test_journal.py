@@ -228,7 +228,7 @@ def test_schema_versions_are_read_only_where_the_journal_lacks_some(tmp_path: Pa
     assert len(list(tmp_path.glob("table/schema*"))) == 3
 
 
-def test_acceptances_keep_their_offsets_beside_what_older_archivers_read(tmp_path: Path) -> None:
+def test_older_archivers_read_acceptances_with_offsets(tmp_path: Path) -> None:
     journal = empty_journal(tmp_path)
     accepted = (
         Acceptance(range_id="A", left=7, erased=3, partition=2, start_offset=10, offsets=((11, 13), (15, 16))),
@@ -239,10 +239,10 @@ def test_acceptances_keep_their_offsets_beside_what_older_archivers_read(tmp_pat
     assert survey(journal).accepted == accepted
     (path,) = tmp_path.rglob("accepted-C.json")
     value = json.loads(path.read_bytes())
-    assert {key for each in value["accepted"] for key in each} == OLDER_KEYS
+    assert {key for entry in value["accepted"] for key in entry} == OLDER_KEYS
     del value["offsets"]
     path.write_text(json.dumps(value))
-    assert journal.accepted() == (("C", tuple(replace(each, offsets=None) for each in accepted)),)
+    assert journal.accepted() == (("C", tuple(replace(acceptance, offsets=None) for acceptance in accepted)),)
 
 
 OLDER_KEYS = {"range_id", "left", "erased", "lost", "paths", "partition", "start_offset"}

@@ -32,7 +32,9 @@ def test_rows_without_a_range_are_unknown_offsets(lake: Lake, archive: Any) -> N
         files=files,
         footers=dict.fromkeys(files, footer),
     )
-    found = rows.complete([], set())
-    assert found.ranges == found.unknown
-    assert [(one.partition, one.offsets, one.rows, one.expected) for one in found.unknown] == [(0, (0, 40), 40, 40)]
-    assert [one.paths for one in found.unknown] == [tuple(files)]
+    ranges = rows.complete([], set())
+    assert ranges.ranges == ranges.unknown
+    assert [(stored.partition, stored.offsets, stored.rows, stored.expected) for stored in ranges.unknown] == [
+        (0, (0, 40), 40, 40)
+    ]
+    assert [stored.paths for stored in ranges.unknown] == [tuple(files)]

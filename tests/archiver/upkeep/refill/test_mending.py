@@ -261,8 +261,10 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
 
 def accepted_two(mender: Mender, hole: Hole, *, accepted_rows: int = 2) -> tuple[Mender, Hole]:
     """Offsets 1 and 2 were accepted as gone; since then no digest is known."""
-    one = replace(mender.expected["A"], rows=3, gone=2, digest=None, accepted=((1, 3),), accepted_rows=accepted_rows)
-    return replace(mender, expected={"A": one}), replace(hole, rows=hole.rows - 2)
+    accepted = replace(
+        mender.expected["A"], rows=3, gone=2, digest=None, accepted=((1, 3),), accepted_rows=accepted_rows
+    )
+    return replace(mender, expected={"A": accepted}), replace(hole, rows=hole.rows - 2)
 
 
 @pytest.mark.parametrize("is_placed", [True, False])
@@ -310,7 +312,12 @@ def test_offsets_of_too_many_spans_are_unknown(proven: Mended, monkeypatch: pyte
 
 def test_missing_rows_come_from_several_files(proven: Mended) -> None:
     mender, hole = proven.mender({0})
-    old = [file for part in ({0, 1, 2}, {3, 4}) for one in archived(proven.folder / "old", part) for file in one.files]
+    old = [
+        file
+        for part in ({0, 1, 2}, {3, 4})
+        for stored in archived(proven.folder / "old", part)
+        for file in stored.files
+    ]
     mending = mender.from_files(hole, old)
     assert (mending.rows, mending.reason, mending.doubt) == (4, "", "")
     assert [read_offsets(file.path) for file in mending.files] == [[1, 2], [3, 4]]

@@ -184,9 +184,10 @@ def judged_cut(one: ClaimedRange, *pieces: tuple[int, int, int]) -> tuple[list[t
     ]
     evidence = Evidence(ranges=(one,), starts={0: 10}, ends={0: 20}, faults=())
     cuts = tuple(dict.fromkeys(TallyCut(partition=0, start_offset=start, end_offset=end) for start, end, _ in pieces))
-    found = Judge(evidence, {}, {each.path: each for each in results}, selected={0}).judge({0: cuts})
-    kinds = [(fault.kind, fault.message) for fault in found.faults if fault.kind is not FaultKind.FOOTER]
-    return kinds, {gap.kind: gap.count for gap in found.gaps}
+    judge = Judge(evidence, {}, {result.path: result for result in results}, selected={0})
+    judgement = judge.judge({0: cuts})
+    kinds = [(fault.kind, fault.message) for fault in judgement.faults if fault.kind is not FaultKind.FOOTER]
+    return kinds, {gap.kind: gap.count for gap in judgement.gaps}
 
 
 def test_rows_at_accepted_offsets_stand_for_no_other_row() -> None:
