@@ -339,7 +339,7 @@ def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) 
 
 
 def _cuts(claimed: ClaimedRange, borders: Mapping[int, int]) -> tuple[TallyCut, ...]:
-    """Cut a range where the log begins, at its partition's first offset, and around accepted offsets."""
+    """Cut a range at the start of the log, at its partition's first offset, and around accepted offsets."""
     one = claimed.range
     inner = {borders.get(one.partition, 0), claimed.first_offset, *chain.from_iterable(claimed.accepted)}
     edges = {one.start_offset, one.end_offset, *(edge for edge in inner if one.start_offset < edge < one.end_offset)}
