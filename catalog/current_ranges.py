@@ -17,6 +17,7 @@ from catalog.journal_entries import JournaledCommit
 from catalog.offset_range import HasOffsets, OffsetRange
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.regrouping import lies_elsewhere, regrouped
+from catalog.ranges.replaced_files import ReplacedFile, files_of_other_engines, removal_reason
 from catalog.ranges.retirement import is_left_below, retired_below, summed_up
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange
@@ -35,12 +36,16 @@ class CurrentRanges:
     account: tuple[Interval, ...] = ()
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     erased: tuple[tuple[str, tuple[int, int, int]], ...] = ()
+    replaced: tuple[ReplacedFile, ...] = ()
 
 
 def current_ranges(
-    commits: Iterable[tuple[str, JournaledCommit]], accepted: Sequence[Acceptance] = ()
+    commits: Iterable[tuple[str, JournaledCommit]],
+    accepted: Sequence[Acceptance] = (),
+    *,
+    keeps_replaced: bool = False,
 ) -> CurrentRanges:
-    """The ranges in commit order.
+    """The ranges in commit order, and with `keeps_replaced` all files that left the table.
 
     Commits come with their journal name; entries of one name are parts. Later ranges replace overlapping ones, as after
     a refill.
@@ -48,7 +53,7 @@ def current_ranges(
     by_name: dict[str, JournaledCommit] = {}
     for name, commit in sorted(commits, key=lambda each: each[0]):
         by_name[name] = by_name[name].joined(commit) if name in by_name else commit
-    state = _State(accepted)
+    state = _State(accepted, keeps_replaced=keeps_replaced)
     for name, commit in by_name.items():
         state.record(name, [StoredRange.of(range_, commit_id=commit.commit_id) for range_ in commit.ranges])
     groups = [
@@ -65,11 +70,13 @@ def current_ranges(
         state.retire(rewrite)
         for partition, offset in rewrite.first_offsets.items():
             first[partition] = max(offset, first.get(partition, 0))
+    ranges = state.ranges()
     return CurrentRanges(
-        ranges=summed_up(state.ranges(), first) if first else state.ranges(),
+        ranges=summed_up(ranges, first) if first else ranges,
         account=acts.summed_up(state.account.intervals, first),
         first_offsets=first,
         erased=tuple((rewrite.commit_id, each) for rewrite in rewrites for each in rewrite.erased),
+        replaced=tuple(state.replaced),
     )
 
 
@@ -87,8 +94,11 @@ def _in_order(groups: Sequence[_Group]) -> Iterable[_Group]:
 
 
 class _State:
-    def __init__(self, accepted: Sequence[Acceptance]) -> None:
+    def __init__(self, accepted: Sequence[Acceptance], *, keeps_replaced: bool = False) -> None:
         self._accepted = list(accepted)
+        self._keeps_replaced = keeps_replaced
+        self._recorded: set[str] = set()
+        self.replaced: list[ReplacedFile] = []
         self.account = IntervalChains()
         self._held: dict[str, tuple[str, StoredRange]] = {}
         self._by_path: dict[str, dict[str, None]] = {}
@@ -105,6 +115,8 @@ class _State:
         self._held[one.id] = (name, one)
         for path in one.paths:
             self._by_path.setdefault(path, {})[one.id] = None
+        if self._keeps_replaced:
+            self._recorded.update(one.paths)
         if not one.paths and one.expected:
             self._without_file[one.id] = None
 
@@ -112,6 +124,13 @@ class _State:
         ids = {range_id: None for path in group.known_paths for range_id in self._by_path.get(path, ())}
         ids |= {range_id: None for range_id in self._without_file if lies_elsewhere(self._held[range_id][1], group)}
         old = [self._less_accepted(self._remove(range_id)) for range_id in ids]
+        if self._keeps_replaced:
+            reason = removal_reason(rewrite, group)
+            for stored in old:
+                self._replace(stored, group.known_paths, rewrite.commit_id, reason)
+            others = files_of_other_engines(rewrite, group, old, self._recorded)
+            self.replaced += others
+            self._recorded.update(group.paths)
         for made in regrouped(rewrite, group, old, is_done=True):
             self.add(name, made)
         spans = acts.spans_of(group)
@@ -125,14 +144,23 @@ class _State:
             return
         for name, one in tuple(self._held.values()):
             if is_left_below(one, rewrite.first_offsets.get(one.partition, 0)):
-                self.add(name, retired_below(self._less_accepted(self._remove(one.id)), rewrite.commit_id))
+                left = self._less_accepted(self._remove(one.id))
+                self._replace(left, left.paths, rewrite.commit_id, removal_reason(rewrite))
+                self.add(name, retired_below(left, rewrite.commit_id))
         below = [OffsetRange(partition, 0, first - 1) for partition, first in rewrite.first_offsets.items() if first]
         self.account.act(below, partial(acts.retired, first_offsets=rewrite.first_offsets))
 
     def ranges(self) -> tuple[StoredRange, ...]:
         found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))
-        kept = _latest([one for _, one in found])
+        kept, refilled_by = _latest([one for _, one in found])
+        for stored in (stored for _, stored in found if stored.id in refilled_by):
+            commit_id = refilled_by[stored.id]
+            self._replace(stored, stored.paths, commit_id, f"refill: commit {commit_id}")
         return tuple(self._less_accepted(one) for _, one in found if one.id in kept)
+
+    def _replace(self, stored: StoredRange, paths: Iterable[str], commit_id: str | None, reason: str) -> None:
+        if self._keeps_replaced:
+            self.replaced += ReplacedFile.of_range(stored, paths=paths, replaced_by=commit_id, reason=reason)
 
     def _remove(self, range_id: str) -> StoredRange:
         _, one = self._held.pop(range_id)
@@ -159,15 +187,20 @@ def _partition_of(value: HasOffsets) -> int:
     return value.offsets.partition
 
 
-def _latest(ranges: Sequence[StoredRange]) -> set[str]:
-    """The ids of ordered ranges that no later range overlaps."""
+def _latest(ranges: Sequence[StoredRange]) -> tuple[set[str], dict[str, str | None]]:
+    """The ids of ordered ranges that no later range overlaps, and the commits of later ranges by the other ids."""
     kept: set[str] = set()
-    covered: dict[int, list[tuple[int, int]]] = {}
+    replaced: dict[str, str | None] = {}
+    covered: dict[int, list[tuple[int, int, str | None]]] = {}
     for one in reversed(ranges):
         spans = covered.setdefault(one.partition, [])
-        place = bisect_left(spans, one.offsets)
+        place = bisect_left(spans, one.offsets, key=lambda span: span[:2])
         before, after = spans[place - 1] if place else None, spans[place] if place < len(spans) else None
-        if (before is None or before[1] <= one.start_offset) and (after is None or one.end_offset <= after[0]):
-            spans.insert(place, one.offsets)
+        if before is not None and before[1] > one.start_offset:
+            replaced[one.id] = before[2]
+        elif after is not None and after[0] < one.end_offset:
+            replaced[one.id] = after[2]
+        else:
+            spans.insert(place, (*one.offsets, one.files[0].commit_id))
             kept.add(one.id)
-    return kept
+    return kept, replaced

@@ -14,6 +14,7 @@ from catalog.account.interval import Interval
 from catalog.errors import RegistryOutdated
 from catalog.model import DataFileInfo, TranslatedRange, VersionRecord
 from catalog.ranges.legal_holds import Hold
+from catalog.ranges.replaced_files import ReplacedFile
 from catalog.ranges.rewrite import Rewrite
 from catalog.ranges.stored_ranges import StoredRange
 from schema_mapping.columns.evolution import Change
@@ -157,8 +158,8 @@ class JournaledStarts:
 class JournalContents:
     """A journal's content: ascending schema versions, and the table's current ranges.
 
-    `account` has the expected rows by offset, `first_offsets` the retention, `erased` spans with their commit. `holds`
-    are all ever placed.
+    `account` has the expected rows by offset, `first_offsets` the retention, `erased` spans with their commit.
+    `replaced` files left the table. `holds` are all ever placed.
     """
 
     schemas: tuple[JournaledSchema, ...] = ()
@@ -167,6 +168,7 @@ class JournalContents:
     account: tuple[Interval, ...] = ()
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     erased: tuple[tuple[str, tuple[int, int, int]], ...] = ()
+    replaced: tuple[ReplacedFile, ...] = ()
     holds: tuple[Hold, ...] = ()
 
     @property

@@ -10,6 +10,7 @@ __all__ = [
     "journal_completion",
     "known_rows",
     "lacking_ranges",
+    "left_files",
     "registry_lag",
     "retention_consent",
     "snapshot_effects",

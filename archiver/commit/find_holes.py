@@ -18,7 +18,7 @@ from archiver.archive.manifests import manifests_of
 from archiver.commit.find_altered import find_suspects, to_compare
 from archiver.commit.known_rows import later_than, sequence_of
 from archiver.commit.snapshot_effects import keeps_rows
-from archiver.commit.table_rows import Offsets, TableRows, file_names
+from archiver.commit.table_rows import Offsets, TableRows, file_names, within
 from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.segment import RowRange
 from catalog.iceberg.archive_table import ArchiveTable
@@ -77,7 +77,10 @@ def search(
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """The missing rows of `expected`. `counts_tell` if no other engine added rows."""
+    """The missing rows of `expected`. `counts_tell` if no other engine added rows.
+
+    Rows that certainly lie below a partition's first offset are retired, not missing.
+    """
     if _counts_agree(table, expected):
         return ()
     live = TableRows(table, formats)
@@ -89,6 +92,7 @@ def search(
         for _, group in groupby(suspects, key=lambda each: each.partition)
         for window in _windows(group)
         for hole in _missing(live, window)
+        if hole.end_offset > table.first_offsets.get(hole.partition, 0)
     )
 
 
@@ -173,14 +177,16 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
     )
     for item in window:
         low, high = np.searchsorted(offsets, (item.start_offset, item.end_offset))
-        if high - low < item.rows:
-            start, end = _hull(offsets[low:high], item)
+        there = offsets[low:high]
+        rows = len(there) - int(within(there, item.accepted).sum())  # rows that came back stand for no other row
+        if rows < item.rows:
+            start, end = _hull(there, item)
             yield Hole(
                 range_id=item.id,
                 partition=item.partition,
                 start_offset=start,
                 end_offset=end,
-                rows=item.rows - int(high - low),
+                rows=item.rows - rows,
             )
 
 

@@ -11,6 +11,7 @@ from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail
 from archiver.commit.footers import read_footers, without_journaled
 from archiver.commit.journal_completion import complete_journal, ranges_of_commit
+from archiver.commit.left_files import files_in_store
 from archiver.commit.registry_lag import NEWER_STATE, Lacking, LackingOffsets, lacking_offsets, registry_behind
 from archiver.commit.table_ranges import table_ranges
 from archiver.storage.formats import FORMATS, SegmentFormats
@@ -22,6 +23,7 @@ from catalog.iceberg.lineage import history, summary_of
 from catalog.iceberg.offsets import decode_ranges
 from catalog.model import new_id
 from catalog.offset_range import OffsetRange
+from catalog.ranges.replaced_files import ReplacedFile
 from catalog.ranges.spans import Cover, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import Registry
@@ -44,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 def add_lacking_ranges(
     table: ArchiveTable, registry: Registry, journal: TableJournal, formats: SegmentFormats = FORMATS
 ) -> int:
-    """Add missing ranges, holds, erasures and accepted losses from journal and footers; return the number of ranges.
+    """Add missing ranges, holds, erasures, accepted losses and replaced files; return the number of ranges.
 
     Raises RegistryBehind if ranges are in neither, and StorageError.
     """
@@ -53,7 +55,7 @@ def add_lacking_ranges(
         return 0
     topic = table.topic
     completed = complete_journal(table, journal, formats)
-    contents = journal.read()
+    contents = journal.read(keeps_replaced=True)
     files = {file.path: file for file in ManifestReader().files(table.iceberg)}
     journaled = {path for journaled_range in contents.ranges for path in journaled_range.paths}
     unknown = {
@@ -61,7 +63,8 @@ def add_lacking_ranges(
         for path, file in files.items()
         if path not in journaled and _may_have(file, lacking)
     }
-    footers = read_footers(unknown, ObjectStore.of_table(table.iceberg))
+    objects = ObjectStore.of_table(table.iceberg)
+    footers = read_footers(unknown, objects)
     ranges = [
         table_range
         for table_range in table_ranges(
@@ -96,6 +99,7 @@ def add_lacking_ranges(
                 for commit_id, (partition, start, end) in contents.erased
                 if uncovered([(start, end)], erased.get(partition, ()))
             ],
+            replaced=files_in_store([file for file in contents.replaced if _is_of(file, lacking)], table, objects),
         ),
     )
     for commit_id, accepted in journal.accepted():
@@ -112,6 +116,11 @@ def add_lacking_ranges(
         done.ranges,
     )
     return done.ranges
+
+
+def _is_of(replaced: ReplacedFile, lacking: Lacking) -> bool:
+    stored = replaced.range
+    return stored.partition in lacking and stored.end_offset > lacking[stored.partition].start
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:

@@ -143,5 +143,15 @@ def _may_hold(file: TableFile, wanted: RowRange) -> bool:
     return partitions is None or partitions.low <= wanted.partition <= partitions.high
 
 
+def within(offsets: Offsets, spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:
+    """Whether each offset is in one of these half-open spans, which are ascending and disjoint."""
+    if not spans:
+        return np.zeros(len(offsets), np.bool_)
+    starts, ends = np.array(spans, np.int64).T
+    places = np.searchsorted(starts, offsets, side="right") - 1
+    inside: npt.NDArray[np.bool_] = (places >= 0) & (offsets < ends[np.maximum(places, 0)])
+    return inside
+
+
 def file_names(ranges: Iterable[ExpectedRange]) -> set[str]:
     return {file_name(file.path) for item in ranges for file in item.files}

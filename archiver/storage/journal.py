@@ -31,7 +31,7 @@ from catalog.journal_entries import (
     journaled_schemas,
 )
 from catalog.model import TopicRow, TranslatedRange, file_name
-from catalog.ranges.holes import Acceptance
+from catalog.ranges.holes import Acceptance, acceptances_from_json, acceptances_to_json
 from catalog.ranges.legal_holds import Hold
 from catalog.ranges.rewrite import Rewrite
 
@@ -153,11 +153,7 @@ class TableJournal:
 
     def keep_accepted(self, commit_id: str, accepted: Sequence[Acceptance]) -> None:
         """Write rows that a refill accepted as lost, before the registry records them."""
-        value = {
-            "format": FORMAT,
-            "commit_id": commit_id,
-            "accepted": [acceptance.to_json() for acceptance in accepted],
-        }
+        value = {"format": FORMAT, "commit_id": commit_id, **acceptances_to_json(accepted)}
         self._write(f"{_ACCEPTED}{commit_id}", value)
 
     def keep_hold(self, hold: Hold) -> None:
@@ -211,7 +207,8 @@ class TableJournal:
             return None
         return self._reader(JournaledSchema.from_json)(path)
 
-    def read(self) -> JournalContents:
+    def read(self, *, keeps_replaced: bool = False) -> JournalContents:
+        """Read all entries. `keeps_replaced` adds the files that left the table, which may be many."""
         if self.folder is None:
             return JournalContents()
         paths = sorted(listed.path for listed in self.objects.list(self.folder))
@@ -219,7 +216,7 @@ class TableJournal:
             schemas = tuple(pool.map(self._reader(JournaledSchema.from_json), _named(paths, _SCHEMA)))
             starts = tuple(pool.map(self._reader(JournaledStarts.from_json), _named(paths, _STARTS)))
         accepted = [acceptance for _, acceptances in self.accepted() for acceptance in acceptances]
-        ranges = current_ranges(agreeing(self.commits.read()), accepted)
+        ranges = current_ranges(agreeing(self.commits.read()), accepted, keeps_replaced=keeps_replaced)
         return JournalContents(
             schemas=schemas,
             starts=starts,
@@ -227,6 +224,7 @@ class TableJournal:
             account=ranges.account,
             first_offsets=ranges.first_offsets,
             erased=ranges.erased,
+            replaced=ranges.replaced,
             holds=self.holds(),
         )
 
@@ -323,7 +321,7 @@ def _hash(value: dict[str, Any]) -> str:
 
 
 def _accepted(value: dict[str, Any]) -> tuple[str, tuple[Acceptance, ...]]:
-    return value["commit_id"], tuple(map(Acceptance.from_json, value["accepted"]))
+    return value["commit_id"], acceptances_from_json(value)
 
 
 def _named(paths: Sequence[str], prefix: str) -> list[str]:

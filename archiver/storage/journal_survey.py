@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from archiver.errors import ObjectMissing, StorageUnavailable
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_commits import READERS, agreeing, readable
 from catalog.journal_entries import JournaledCommit, JournaledSchema, JournaledStarts
-from catalog.ranges.holes import Acceptance
+from catalog.ranges.holes import Acceptance, acceptances_from_json
 from schema_mapping.errors import ContextError
 
 Record = TypeVar("Record")
@@ -62,10 +63,6 @@ def survey(journal: TableJournal) -> JournalSurvey:
         commits=entries,
         schemas=every("schema-", JournaledSchema.from_json),
         starts=every("starts-", JournaledStarts.from_json),
-        accepted=tuple(acceptance for acceptances in every("accepted-", _accepted) for acceptance in acceptances),
+        accepted=tuple(chain.from_iterable(every("accepted-", acceptances_from_json))),
         unreadable=unreadable,
     )
-
-
-def _accepted(value: dict[str, Any]) -> tuple[Acceptance, ...]:
-    return tuple(map(Acceptance.from_json, value["accepted"]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from itertools import chain, repeat
+from typing import Any, Final, Self
 
-from catalog.offset_range import OffsetRange
-from catalog.ranges.spans import by_partition, uncovered
+from catalog.offset_range import HalfOpen, OffsetRange
+from catalog.ranges.spans import by_partition, joined, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
 
@@ -22,7 +24,7 @@ class ExpectedRange:
     """A committed range of which the table must have `rows`.
 
     The written files had `file_rows` of its records, with this `digest`, and maybe more of other ranges. `gone` ones
-    are gone on purpose or accepted.
+    are gone on purpose or accepted: `accepted_rows` at the `accepted` spans, the remaining ones at unknown offsets.
     """
 
     id: str
@@ -34,6 +36,18 @@ class ExpectedRange:
     file_rows: int
     digest: str | None
     gone: int = 0
+    accepted: tuple[tuple[int, int], ...] = ()
+    accepted_rows: int = 0
+
+    @property
+    def unplaced(self) -> int:
+        """The gone records at unknown offsets."""
+        return max(0, self.gone - self.accepted_rows)
+
+    @property
+    def proven(self) -> Self:
+        """Without acceptances that aren't recorded: their rows are expected still."""
+        return self if self.accepted_rows <= self.gone else replace(self, accepted=(), accepted_rows=0)
 
     @property
     def is_intact(self) -> bool:
@@ -136,7 +150,8 @@ class Checked:
 class Acceptance:
     """Rows of a range that stay gone: `erased` by other engines on purpose, or `lost`.
 
-    Matched by partition, start and `paths`; old ones by `range_id`, which can change.
+    Matched by partition, start and `paths`; old ones by `range_id`, which can change. At all `offsets` (half-open
+    spans) the table had no row; None if these are unknown.
     """
 
     range_id: str
@@ -146,6 +161,7 @@ class Acceptance:
     paths: tuple[str, ...] = ()
     partition: int | None = None
     start_offset: int | None = None
+    offsets: tuple[tuple[int, int], ...] | None = None
 
     def is_of(self, one: StoredRange) -> bool:
         place = (self.partition, self.start_offset, frozenset(self.paths))
@@ -154,12 +170,84 @@ class Acceptance:
             is_same or (not self.paths and self.range_id == one.id)
         ) and one.expected == self.left + self.erased + self.lost
 
+    @property
+    def place(self) -> AcceptedOffsets | None:
+        """The offsets of its rows, if known."""
+        if self.partition is None or not self.offsets:
+            return None
+        return AcceptedOffsets(partition=self.partition, spans=self.offsets, removed=self.erased, lost=self.lost)
+
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"paths": list(self.paths)}
+        """Without the offsets: older archivers refuse unknown keys here."""
+        value = asdict(self) | {"paths": list(self.paths)}
+        del value["offsets"]
+        return value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         return cls(**{**value, "paths": tuple(value.get("paths", ()))})
+
+
+def acceptances_to_json(accepted: Sequence[Acceptance]) -> dict[str, Any]:
+    """Acceptances, and beside them their offsets, which older archivers pass over."""
+    value: dict[str, Any] = {"accepted": [acceptance.to_json() for acceptance in accepted]}
+    offsets = [acceptance.offsets and [list(span) for span in acceptance.offsets] for acceptance in accepted]
+    return value | ({"offsets": offsets} if any(offsets) else {})
+
+
+def acceptances_from_json(value: Mapping[str, Any]) -> tuple[Acceptance, ...]:
+    return tuple(
+        replace(Acceptance.from_json(accepted), offsets=spans and tuple((start, end) for start, end in spans))
+        for accepted, spans in zip(value["accepted"], chain(value.get("offsets", ()), repeat(None)), strict=False)
+    )
+
+
+MOST_SPANS: Final = 4_096
+"""The most spans of an acceptance. If rows that are left make more, its offsets stay unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedOffsets:
+    """The spans of an acceptance, ascending, and how many rows were `removed` or `lost` there."""
+
+    partition: int
+    spans: tuple[tuple[int, int], ...]
+    removed: int = 0
+    lost: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.removed + self.lost
+
+    @property
+    def hull(self) -> OffsetRange:
+        return OffsetRange.half_open(self.partition, self.spans[0][0], self.spans[-1][1])
+
+
+class AcceptedSpans:
+    """The accepted offsets of a topic, by range. Ranges with accepted rows are never cut."""
+
+    def __init__(self, accepted: Iterable[AcceptedOffsets]) -> None:
+        self._by_partition: dict[int, list[AcceptedOffsets]] = {}
+        for acceptance in sorted(set(accepted), key=lambda acceptance: acceptance.hull):
+            self._by_partition.setdefault(acceptance.partition, []).append(acceptance)
+
+    def inside(self, range_: HalfOpen) -> tuple[tuple[tuple[int, int], ...], int]:
+        """The accepted spans in a range, and how many rows were accepted there."""
+        accepted = self._by_partition.get(range_.partition, [])
+        first = bisect_left(accepted, range_.start_offset, key=_first_of)
+        last = bisect_left(accepted, range_.end_offset, key=_first_of)
+        inside = [acceptance for acceptance in accepted[first:last] if acceptance.hull.end <= range_.end_offset]
+        spans = tuple(joined(span for acceptance in inside for span in acceptance.spans))
+        return spans, sum(acceptance.rows for acceptance in inside)
+
+    def of(self, range_: ExpectedRange) -> ExpectedRange:
+        spans, rows = self.inside(range_)
+        return replace(range_, accepted=spans, accepted_rows=rows).proven if spans else range_
+
+
+def _first_of(accepted: AcceptedOffsets) -> int:
+    return accepted.hull.first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from psycopg.types.json import Jsonb
 from catalog.digests import add_digests
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.offset_range import OffsetRange
-from catalog.ranges.holes import Acceptance, Checked, ExpectedFile, ExpectedRange, GoneRows
+from catalog.ranges.holes import Acceptance, AcceptedSpans, Checked, ExpectedFile, ExpectedRange, GoneRows
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import account_rows, file_rows, topics
+from catalog.registry import accepted_rows, account_rows, file_rows, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "checked"
@@ -35,7 +35,8 @@ def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRa
         (topic.id,),
     )
     ranges = (_expected_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
-    return tuple(one for one in ranges if one.rows > 0)
+    accepted = AcceptedSpans(accepted_rows.load(connection, topic))
+    return tuple(accepted.of(one) for one in ranges if one.rows > 0)
 
 
 def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
@@ -173,6 +174,7 @@ def record_refill(
             account_rows.record(connection, topic, fresh)
     for each in accepted:
         _accept(connection, topic, each)
+    accepted_rows.keep(connection, topic, (each.place for each in accepted if each.place), commit_id=commit_id)
     before = last_checked(connection, topic)
     if before is not None and whole:
         note_checked(connection, topic, before.without(whole))

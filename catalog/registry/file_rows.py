@@ -136,7 +136,7 @@ def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[
     return added
 
 
-_COUNTED_BEFORE: Final[dict[str, Any]] = {"size_bytes": 0, "raw_values": 0, "recognition": None}
+COUNTED_BEFORE: Final[dict[str, Any]] = {"size_bytes": 0, "raw_values": 0, "recognition": None}
 
 
 def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool:
@@ -212,7 +212,7 @@ def _sized(ranges: Iterable[StoredRange], topic: TopicRow, seen: set[str]) -> It
     """The rows of committed ranges; only a file's first row has its size. `seen` are counted paths."""
     for one in ranges:
         for row in rows_of(topic, one, FileState.COMMITTED):
-            yield row if row["path"] is None or row["path"] not in seen else row | _COUNTED_BEFORE
+            yield row if row["path"] is None or row["path"] not in seen else row | COUNTED_BEFORE
             seen.add(row["path"])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.model import TopicRow
+from catalog.ranges.replaced_files import removal_reason
 from catalog.ranges.retirement import is_left_below, retired_below, summed_up
 from catalog.ranges.rewrite import Rewrite
 from catalog.registry import file_rows
@@ -38,7 +39,7 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
                 "UPDATE files SET state = 'replaced', reason = %(reason)s, replaced_by = %(commit)s, part = 0,"  # noqa: S608 - no input
                 f" parts = 1, range_id = NULL WHERE topic_id = %(topic)s AND {file_rows.IDS}",
                 {
-                    "reason": f"{rewrite.reason}: commit {rewrite.commit_id}",
+                    "reason": removal_reason(rewrite),
                     "commit": rewrite.commit_id,
                     "topic": topic.id,
                     "ids": [each.range.id],

@@ -5,25 +5,18 @@ In `metadata` under `rewrite`, by commit id; abandoned ones also under `rewrite-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from psycopg.types.json import Jsonb
 
 from catalog.account.interval import Interval
-from catalog.model import TopicRow, file_name
+from catalog.model import TopicRow
 from catalog.ranges.regrouping import regrouped
+from catalog.ranges.replaced_files import files_of_other_engines, removal_reason
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
-from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, holds, topics
+from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, holds, replaced_rows, topics
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
 _ENDING = "rewrite-ending"
-_UNRECORDED = """
-INSERT INTO files (id, topic_id, partition, start_offset, end_offset, schema_version, leader_epoch, state, path, rows,
-                   size_bytes, raw_values, created_ms, committed_at, reason, replaced_by)
-VALUES (%s, %s, %s, %s, %s, %s, -1, 'replaced', %s, 0, 0, 0, 0, now(), %s, %s) ON CONFLICT DO NOTHING
-"""
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
@@ -112,48 +105,19 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: R
     # An uploaded range is in the table too, though its archiver has not confirmed it: else it could not be replaced.
     old = file_rows.of_group(connection, topic, group)
     new = regrouped(rewrite, group, old, is_done=True)
-    why = f": {group.why}" if group.why else ""
     connection.execute(
         "UPDATE files SET state = 'replaced', committed_at = coalesce(committed_at, now()), reason = %s,"
         " replaced_by = %s, part = 0, parts = 1, range_id = NULL"
         " WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
-        (f"{rewrite.reason}: commit {rewrite.commit_id}{why}", rewrite.commit_id, topic.id, list(group.known_paths)),
+        (removal_reason(rewrite, group), rewrite.commit_id, topic.id, list(group.known_paths)),
     )
     without_file = [stored.id for stored in old if not stored.paths]
     connection.execute("DELETE FROM files WHERE id = ANY(%s) AND path IS NULL", (without_file,))
     file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})
     account_rows.restore(connection, topic, map(Interval.of, old))
     account_rows.rewrite(connection, topic, group, rewrite.commit_id)
-    _note_unrecorded(connection, topic, rewrite, group, old)
-
-
-def _note_unrecorded(
-    connection: Connection, topic: TopicRow, rewrite: Rewrite, group: RewriteGroup, old: Sequence[StoredRange]
-) -> None:
-    """Record old files without a range as replaced, for erasures to find.
-
-    Nothing is recorded without a known range if rows were deleted: nothing else may have them, and recorded files may
-    be deleted.
-    """
-    spans = group.all_spans
-    is_whole = bool(old) or not any(span.removed for span in spans)
-    paths = list(group.paths) if spans and is_whole else []
-    rows = connection.execute("SELECT path FROM files WHERE topic_id = %s AND path = ANY(%s)", (topic.id, paths))
-    recorded = {path for (path,) in rows}
-    for path in (path for path in paths if path not in recorded):
-        for partition in sorted({each.partition for each in spans}):
-            here = [each for each in spans if each.partition == partition]
-            connection.execute(
-                _UNRECORDED,
-                (
-                    f"{rewrite.commit_id}-{partition}-{file_name(path)}",
-                    topic.id,
-                    partition,
-                    min(each.start_offset for each in here),
-                    max(each.end_offset for each in here),
-                    rewrite.schema_version,
-                    path,
-                    f"{rewrite.reason}: commit {rewrite.commit_id}",
-                    rewrite.commit_id,
-                ),
-            )
+    rows = connection.execute(
+        "SELECT path FROM files WHERE topic_id = %s AND path = ANY(%s)", (topic.id, list(group.paths))
+    )
+    recorded = [path for (path,) in rows]
+    replaced_rows.restore(connection, topic, files_of_other_engines(rewrite, group, old, recorded))

@@ -15,6 +15,7 @@ from catalog.iceberg.settle import Settled
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
+    accepted_rows,
     account_rows,
     audit_chains,
     chores,
@@ -102,6 +103,7 @@ class RangeReader(Part):
     pending = in_statements(files.pending)
     unfinished = in_transaction(pending_rewrites.unfinished)
     both_books = in_transaction(account_rows.both_books)
+    accepted_offsets = in_statements(accepted_rows.load)
 
 
 class Files(Part):

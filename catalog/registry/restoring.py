@@ -13,6 +13,7 @@ from catalog.account.interval import Interval
 from catalog.errors import RegistryError
 from catalog.model import TopicRow, VersionRecord
 from catalog.ranges.legal_holds import Hold
+from catalog.ranges.replaced_files import ReplacedFile
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import (
     account_rows,
@@ -23,6 +24,7 @@ from catalog.registry import (
     history,
     holds,
     ledger_rows,
+    replaced_rows,
     topics,
 )
 from catalog.registry.postgres import Connection
@@ -37,17 +39,19 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """First offsets, holds, and erased spans with their commit."""
+    """First offsets, holds, erased spans with their commit, and files that left the table."""
 
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     holds: Sequence[Hold] = ()
     erased: Sequence[tuple[str, tuple[int, int, int]]] = ()
+    replaced: Sequence[ReplacedFile] = ()
 
 
 def restore_retained(connection: Connection, topic: TopicRow, known: Retained) -> None:
     first_offsets.restore(connection, topic, known.first_offsets, commit_id="rebuild")
     for hold in known.holds:
         holds.keep(connection, topic, hold)
+    replaced_rows.restore(connection, topic, known.replaced)
     for commit_id, span in known.erased:
         erased_offsets.add(connection, topic, [span], commit_id=commit_id)
     if known.erased:  # it is unknown whether the store still has some of these records

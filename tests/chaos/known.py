@@ -27,18 +27,7 @@ class Finding:
         return fits and (self.verbs is None or verb in self.verbs) and re.search(self.text, text) is not None
 
 
-FINDINGS: Final[tuple[Finding, ...]] = (
-    Finding(
-        subject="rows of a range with accepted ones can't be refilled",
-        text="other rows of this range were accepted as gone before",
-        verbs=frozenset({"REFILL"}),
-    ),
-    Finding(
-        subject="rows of a range with erased ones can't be refilled if its file isn't known",
-        text="records of this range were erased, and (aren't brought back|Kafka may still have them)",
-        verbs=frozenset({"REFILL"}),
-    ),
-)
+FINDINGS: Final[tuple[Finding, ...]] = ()
 
 
 def finding_in(verb: str, text: str, *, is_bare: bool) -> Finding | None:

@@ -285,3 +285,20 @@ def test_the_newest_commit_is_the_latest_that_is_named(
     registry.rewrites.begin(orders, erased)
     registry.rewrites.finish(orders, replace(erased, commit_id=early))
     assert registry.files.newest_commit(orders) == late
+
+
+def test_accepted_offsets_are_known_by_range(
+    registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
+) -> None:
+    """Older acceptances have none, and offsets whose rows are expected still are ignored."""
+    first = Acceptance(
+        range_id=committed[0].id, left=7, erased=3, partition=0, start_offset=0, offsets=((2, 4), (6, 7))
+    )
+    older = Acceptance(range_id=committed[1].id, left=9, lost=1)
+    unrecorded = Acceptance(range_id="X", left=3, lost=1, partition=0, start_offset=10, offsets=((15, 17),))
+    for _ in range(2):
+        registry.rows.record_refill(orders, replaced={}, accepted=(first, older), commit_id="B")
+    registry.rows.record_refill(orders, replaced={}, accepted=(unrecorded,), commit_id="C")
+    one, other = registry.rows.expected_ranges(orders)
+    assert (one.accepted, one.accepted_rows, one.gone, one.unplaced) == (first.offsets, 3, 3, 0)
+    assert (other.accepted, other.accepted_rows) == (((15, 17),), 1)

@@ -17,7 +17,7 @@ from catalog.model import TopicRow, new_id
 from catalog.ranges.holes import Acceptance
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.ranges.stored_ranges import StoredRange
-from catalog.registry import Registry, file_rows
+from catalog.registry import Registry, file_rows, replaced_rows
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack, unique
 
@@ -134,12 +134,33 @@ class Twins:
         assert all(each.is_whole for each in found)
         return [each.range for each in found]
 
+    def replaced(self, dsn: str, topic: TopicRow) -> list[tuple[object, ...]]:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute(
+                "SELECT path, partition, start_offset, end_offset, rows, coalesce(expected_rows, rows), digest, file,"
+                " replaced_by, reason FROM files WHERE topic_id = %s AND state = 'replaced' ORDER BY 1, 2, 3",
+                (topic.id,),
+            ).fetchall()
+
+    def check_replaced(self) -> None:
+        """A rebuilt registry has the same replaced files."""
+        files = current_ranges(self._shuffled(), self._accepted, keeps_replaced=True).replaced
+        fresh = self._registry.topics.register(
+            cluster_id="c", topic=(name := unique("t")), topic_id=None, table=f"kafka.{name}"
+        )
+        with psycopg.connect(self._dsn) as connection:
+            assert [replaced_rows.restore(connection, fresh, files) for _ in range(2)] == [len(files), 0]
+        assert self.replaced(self._dsn, fresh) == self.replaced(self._dsn, self._topic)
+
     def journaled(self) -> list[StoredRange]:
         """The ranges by the journal, its entries in any order and some twice."""
+        found = current_ranges(self._shuffled(), self._accepted).ranges
+        return sorted(found, key=lambda one: one.start_offset)
+
+    def _shuffled(self) -> list[tuple[str, JournaledCommit]]:
         entries = [*self.commits, *self._random.sample(self.commits, len(self.commits) // 2)]
         self._random.shuffle(entries)
-        found = current_ranges(entries, self._accepted).ranges
-        return sorted(found, key=lambda one: one.start_offset)
+        return entries
 
     def _some(self) -> list[StoredRange]:
         """Neighbours that have files."""
@@ -181,6 +202,7 @@ def test_they_hold_the_same(dsn: str, registry: Registry, seed: int) -> None:
         twins.step()
     held = twins.held()
     assert twins.journaled() == held
+    twins.check_replaced()
     assert all(before.end_offset == after.start_offset for before, after in pairwise(held)), "a chain without a gap"
     assert held[0].start_offset == 0
     archived = sum(sum(file.rows for file in one.files) for _, commit in twins.commits for one in commit.ranges)

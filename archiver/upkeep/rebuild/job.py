@@ -21,6 +21,7 @@ from archiver.audit.trail import AuditTrail
 from archiver.commit.file_values import restore_values
 from archiver.commit.footers import read_footers, without_journaled
 from archiver.commit.journal_completion import complete_journal
+from archiver.commit.left_files import files_in_store
 from archiver.commit.table_ranges import table_ranges
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
@@ -115,7 +116,7 @@ class Rebuild:
         topic, objects = table.topic, ObjectStore.of_table(table.iceberg)
         entries = self._journal.of_table(table)
         completed = complete_journal(table, entries, FORMATS)
-        journal = entries.read()
+        journal = entries.read(keeps_replaced=True)
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {path for one in journal.ranges for path in one.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
@@ -136,6 +137,7 @@ class Rebuild:
                 first_offsets=_furthest(table.first_offsets, journal.first_offsets),
                 holds=journal.holds,
                 erased=journal.erased,
+                replaced=files_in_store(journal.replaced, table, objects),
             ),
         )
         for commit_id, accepted in entries.accepted():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile
+from archiver.commit.table_rows import within
 from archiver.rewrite.rewritten_file import RewrittenFile
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import RowRange, SegmentLayout, SegmentOrigin, SegmentReader
@@ -20,14 +23,20 @@ from catalog.model import DataFileInfo
 from catalog.partitioning import UNPLACED
 from schema_mapping import names
 
+_NO_OFFSETS: Final = np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedRows:
-    """Rows and digest of the source in the range, and the copy. `file` is None if no row was needed."""
+    """Rows and digest of the source in the range, and the copy with its `offsets`. `file` is None if no row was needed.
+
+    Gone records count in neither.
+    """
 
     rows: int
     digest: str
     file: DataFileInfo | None
+    offsets: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_OFFSETS, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +44,15 @@ class RowCopier:
     target: RewriteTarget
 
     def copy(
-        self, source: DataFileInfo, wanted: RowRange, *, without: npt.NDArray[np.int64], is_part: bool = False
+        self,
+        source: DataFileInfo,
+        wanted: RowRange,
+        *,
+        without: npt.NDArray[np.int64],
+        gone: Sequence[tuple[int, int]] = (),
+        is_part: bool = False,
     ) -> CopiedRows:
-        """Upload the rows of `wanted` whose offsets are not in `without`, next to the source.
+        """Upload the rows of `wanted` whose offsets are neither in `without` nor in `gone` spans, next to the source.
 
         With `is_part` the source lacks rows, so the footer names no offsets. Raises StorageError, and ReplayError for
         unreadable rows.
@@ -49,13 +64,13 @@ class RowCopier:
             TaskSpool(target.spool) as spool,
         ):
             with RewrittenFile(target, spool, self._layout(file.reader)) as new:
-                rows, digest = self._write(file, new, wanted, without)
+                rows, digest, offsets = self._write(file, new, wanted, without, gone)
                 if not new.rows:
                     return CopiedRows(rows=rows, digest=digest.text, file=None)
                 new.close(
                     source.path.rpartition("/")[0],
                     (wanted.partition, wanted.start_offset),
-                    origin=self._origin(file.reader, wanted) if new.rows == rows and not is_part else None,
+                    origin=self._origin(file.reader, wanted) if new.rows == rows and not (is_part or gone) else None,
                     partition=UNPLACED if source.partition.is_time_alone else source.partition,
                 )
             new.check(source.path)
@@ -66,7 +81,7 @@ class RowCopier:
             min_timestamp=source.min_timestamp,
             max_timestamp=source.max_timestamp,
         )
-        return CopiedRows(rows=rows, digest=digest.text, file=beside)
+        return CopiedRows(rows=rows, digest=digest.text, file=beside, offsets=offsets)
 
     def offsets(self, source: DataFileInfo, wanted: RowRange) -> npt.NDArray[np.int64]:
         """The offsets of a file's rows in a range, ascending and unique. Raises like `copy`."""
@@ -82,20 +97,26 @@ class RowCopier:
 
     @staticmethod
     def _write(
-        file: OpenFile, new: RewrittenFile, wanted: RowRange, without: npt.NDArray[np.int64]
-    ) -> tuple[int, RecordDigest]:
-        """Return number and digest of all rows in the range, also unwritten ones."""
-        count, seen = 0, RecordDigest()
+        file: OpenFile,
+        new: RewrittenFile,
+        wanted: RowRange,
+        without: npt.NDArray[np.int64],
+        gone: Sequence[tuple[int, int]],
+    ) -> tuple[int, RecordDigest, npt.NDArray[np.int64]]:
+        """Return number and digest of all rows in the range, also unwritten ones, and the written offsets."""
+        count, seen, written = 0, RecordDigest(), [_NO_OFFSETS]
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):
-                records = file.assembler.records(rows, kafka)
-                count += rows.num_rows
-                seen += RecordDigest.of_seen(records)
-                kept = pa.array(~np.isin(kafka.field(names.OFFSET).to_numpy(), without))
-                chosen = rows.filter(kept)
+                records, offsets = file.assembler.records(rows, kafka), kafka.field(names.OFFSET).to_numpy()
+                is_gone = within(offsets, gone)
+                count += len(offsets) - int(is_gone.sum())
+                seen += RecordDigest.of_seen(records.filter(pa.array(~is_gone)) if is_gone.any() else records)
+                kept = ~(is_gone | np.isin(offsets, without))
+                chosen = rows.filter(pa.array(kept))
                 if chosen.num_rows:
-                    new.write(chosen, records.filter(kept))
-        return count, seen
+                    new.write(chosen, records.filter(pa.array(kept)))
+                    written.append(offsets[kept])
+        return count, seen, np.unique(np.concatenate(written))
 
     def _layout(self, reader: SegmentReader) -> SegmentLayout:
         about = reader.metadata

@@ -141,12 +141,12 @@ class RefillJob:
                 " rebuild` with the journal"
             )
             made.mended.append(MendedHole(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
+        mender = work.mender(found)
         if self._accept_removed:
             for hole in found.holes:
                 made.mended.append(MendedHole(hole=hole, fate=Fate.ERASED, rows=hole.rows))
-                made.accepted.append(_accepted(found, hole, erased=hole.rows))
+                made.accepted.append(_accepted(found, hole, erased=hole.rows, offsets=mender.absent(hole)))
             return made
-        mender = work.mender(found)
         elsewhere = self._from_existing(work, found, mender, made)
         if elsewhere:
             self._from_kafka(work, found, elsewhere, mender, made)
@@ -164,18 +164,18 @@ class RefillJob:
                     reason = "without the records of this range that were erased" if found.has_erased(hole) else ""
                     made.mended.append(MendedHole(hole=hole, fate=Fate.FROM_FILE, rows=rows, reason=reason))
                 if rows < hole.rows:
-                    self._elsewhere(replace(hole, rows=hole.rows - rows), found, made, elsewhere)
+                    self._elsewhere(replace(hole, rows=hole.rows - rows), mender, found, made, elsewhere)
             elif not files or not self._from_files(made, mender, hole, files, found):
-                self._elsewhere(hole, found, made, elsewhere)
+                self._elsewhere(hole, mender, found, made, elsewhere)
         return elsewhere
 
-    def _elsewhere(self, hole: Hole, found: Found, made: Made, elsewhere: list[Hole]) -> None:
+    def _elsewhere(self, hole: Hole, mender: Mender, found: Found, made: Made, elsewhere: list[Hole]) -> None:
         """Add a hole to fetch from Kafka, unless records of its range were erased: Kafka may still have them."""
         if not found.has_erased(hole):
             elsewhere.append(hole)
         elif self._accept_lost:
             made.mended.append(MendedHole(hole=hole, fate=Fate.LOST, rows=hole.rows))
-            made.accepted.append(_accepted(found, hole, lost=hole.rows))
+            made.accepted.append(_accepted(found, hole, lost=hole.rows, offsets=mender.absent(hole)))
         else:
             reason = (
                 "records of this range were erased, and Kafka may still have them, so it isn't asked."
@@ -187,7 +187,7 @@ class RefillJob:
         mending = mender.from_files(hole, files, found.erased_in(hole))
         is_last = bool(mending.reason) or mending.rows == hole.rows
         if is_last or mending.rows:
-            self._take(made, mending, Fate.FROM_FILE, found, is_last=is_last)
+            self._take(made, mender, mending, Fate.FROM_FILE, found, is_last=is_last)
         return is_last or bool(mending.rows)
 
     def _from_kafka(self, work: RefillWork, found: Found, holes: Sequence[Hole], mender: Mender, made: Made) -> None:
@@ -210,9 +210,11 @@ class RefillJob:
                 made.mended.append(MendedHole(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=reason))
                 continue
             mending = mender.from_log(hole, fetched.ranges, takes_part=self._accept_lost)
-            self._take(made, mending, Fate.FROM_KAFKA, found)
+            self._take(made, mender, mending, Fate.FROM_KAFKA, found)
 
-    def _take(self, made: Made, mending: Mending, fate: Fate, found: Found, *, is_last: bool = True) -> None:
+    def _take(
+        self, made: Made, mender: Mender, mending: Mending, fate: Fate, found: Found, *, is_last: bool = True
+    ) -> None:
         """Record how a hole is filled and the rows left. Unless `is_last`, another source follows."""
         if mending.rows:
             made.mendings.append(mending)
@@ -226,7 +228,8 @@ class RefillJob:
             return
         if self._accept_lost:
             made.mended.append(MendedHole(hole=mending.hole, fate=Fate.LOST, rows=left))
-            made.accepted.append(_accepted(found, mending.hole, lost=left))
+            offsets = mender.absent(mending.hole, mending.restored)
+            made.accepted.append(_accepted(found, mending.hole, lost=left, offsets=offsets))
             return
         reason = mending.reason or "its file is gone, and the log doesn't have these records any more"
         made.mended.append(
@@ -240,7 +243,9 @@ class RefillJob:
         )
 
 
-def _accepted(found: Found, hole: Hole, *, erased: int = 0, lost: int = 0) -> Acceptance:
+def _accepted(
+    found: Found, hole: Hole, *, erased: int = 0, lost: int = 0, offsets: tuple[tuple[int, int], ...] | None = None
+) -> Acceptance:
     one = found.expected[hole.range_id]
     return Acceptance(
         range_id=hole.range_id,
@@ -250,4 +255,5 @@ def _accepted(found: Found, hole: Hole, *, erased: int = 0, lost: int = 0) -> Ac
         paths=tuple(file.path for file in one.files),
         partition=one.partition,
         start_offset=one.start_offset,
+        offsets=offsets,
     )

@@ -8,14 +8,15 @@ from typing import Final, Self
 
 import numpy as np
 
-from archiver.commit.table_rows import Offsets, TableRows
+from archiver.commit.table_rows import Offsets, TableRows, within
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import RowRange
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
 from catalog.digests import add_digests
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.model import DataFileInfo, TranslatedRange
-from catalog.ranges.holes import ExpectedRange, Hole
+from catalog.ranges.holes import MOST_SPANS, ExpectedRange, Hole
+from catalog.ranges.spans import joined
 
 ERASED: Final = (
     "records of this range were erased, and aren't brought back. If the registry was restored from an older backup, run"
@@ -27,6 +28,11 @@ UNKNOWN_ROWS: Final = (
     "other rows of this range were accepted as gone before, so it isn't known which of its records are missing, and it"
     " can't be shown that these are what old files or Kafka have of it"
 )
+MORE_ROWS: Final = (
+    "the table lacks more records of the range's old files than are missing: some were removed on purpose, and it isn't"
+    " known which. If the registry was restored from an older backup, run `archiver registry rebuild` into an empty"
+    " database beside it: that one knows them from the journal"
+)
 OTHERS_CHANGED: Final = (
     "the table's other rows of this range aren't the archived records: `archiver verify` says what was changed"
 )
@@ -37,7 +43,7 @@ class Mending:
     """How a hole is filled.
 
     `replaced_by` are new ranges that replace the whole range. `reason` is why rows stay missing, `doubt` why rows
-    aren't proven to be the archived ones.
+    aren't proven to be the archived ones. `restored` are the offsets of copies.
     """
 
     hole: Hole
@@ -46,6 +52,7 @@ class Mending:
     replaced_by: tuple[TranslatedRange, ...] = ()
     reason: str = ""
     doubt: str = ""
+    restored: Offsets = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,45 +77,62 @@ class Mender:
         """Fill a hole from files that have or had records of its range, as they are or as copies.
 
         Copied: files in the table with all rows deleted (no path may come twice), of several ranges, or with `erased`
-        offsets, which are left out.
+        or accepted offsets, which are left out.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
         there = self.live.offsets(whole)
-        gone = _within(erased, whole)
+        gone = _gone(erased, one, whole)
         own = [file for file in files if file.path in {recorded.path for recorded in one.files}]
         is_alone = len(own) == len(one.files) and sum(file.rows for file in own) == one.file_rows == one.rows
         if (
             is_alone
             and whole.start_offset == one.start_offset
-            and not len(gone)
+            and not gone
             and not len(there)
             and not any(self.live.has_file(file.path) for file in own)
         ):
             return Mending(hole=hole, rows=one.file_rows, files=tuple(own))
-        without, sources = np.union1d(there, gone), list[tuple[DataFileInfo, Offsets]]()
+        without, sources, missing = there, list[tuple[DataFileInfo, Offsets]](), 0
         for file in files:
             fresh = np.setdiff1d(self.copier.offsets(file, whole), without)
+            fresh = fresh[~within(fresh, gone)]
             if len(fresh):
                 sources.append((file, without))
-                without = np.union1d(without, fresh)
+                without, missing = np.union1d(without, fresh), missing + len(fresh)
         if sources and _is_unprovable(one):
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
-        copies = [self.copier.copy(file, whole, without=known) for file, known in sources]
+        if missing > hole.rows:
+            return Mending(hole=hole, reason=UNKNOWN_ROWS if one.unplaced else MORE_ROWS)
+        copies = [self.copier.copy(file, whole, without=known, gone=gone) for file, known in sources]
         mending = _made(hole, copies)
         is_proven = self._is_proven(one, copies)
-        if one.gone and not is_proven:
+        if one.unplaced and not is_proven:
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
         if mending.rows == hole.rows:
             return mending if is_proven or one.digest is None else replace(mending, doubt=OTHERS_CHANGED)
-        return replace(mending, reason=ERASED) if len(gone) else mending
+        return replace(mending, reason=ERASED) if _clipped(erased, whole) else mending
 
     def found_in_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> int:
-        whole = self._whole(hole)
-        without = np.union1d(self.live.offsets(whole), _within(erased, whole))
+        one, whole = self.expected[hole.range_id], self._whole(hole)
         offsets = [self.copier.offsets(file, whole) for file in files]
-        if not offsets or _is_unprovable(self.expected[hole.range_id]):
+        if not offsets or _is_unprovable(one):
             return 0
-        return min(hole.rows, len(np.setdiff1d(np.concatenate(offsets), without)))
+        fresh = np.setdiff1d(np.concatenate(offsets), self.live.offsets(whole))
+        rows = int((~within(fresh, _gone(erased, one, whole))).sum())
+        return rows if rows <= hole.rows else 0
+
+    def absent(self, hole: Hole, restored: Offsets | None = None) -> tuple[tuple[int, int], ...] | None:
+        """The spans without a row once `restored` offsets are back. None if there are more than `MOST_SPANS`."""
+        one = self.expected[hole.range_id]
+        whole = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+        there = self.live.offsets(whole)
+        if restored is not None:
+            there = np.union1d(there, restored)
+        edges = np.concatenate(([one.start_offset - 1], there, [one.end_offset]))
+        gaps = np.flatnonzero(np.diff(edges) > 1)
+        if len(gaps) > MOST_SPANS:
+            return None
+        return tuple(zip((edges[gaps] + 1).tolist(), edges[gaps + 1].tolist(), strict=True))
 
     def _is_proven(self, one: ExpectedRange, copies: Sequence[CopiedRows]) -> bool:
         if one.digest is None:
@@ -128,13 +152,14 @@ class Mender:
         there = self.live.offsets(whole)
         is_whole = sum(file.rows for file in files) == one.rows and _is_known(one, (file.digest for file in files))
         is_kept = whole.start_offset == one.start_offset  # else the files have retired rows as well
+        gone = _gone((), one, whole)
         if is_whole and is_kept and not one.gone and not len(there) and _covers(ranges, one):
             return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(one))
         has_all = sum(file.rows for file in files) >= one.rows
-        copies = self._copies(files, whole, there, is_part=not has_all)
+        copies = self._copies(files, whole, there, gone, is_part=not has_all)
         count = sum(each.rows for each in copies)
         if has_all and count < one.rows:  # it had all only by counting rows of the last batch after the range
-            copies = self._copies(files, whole, there, is_part=True)
+            copies = self._copies(files, whole, there, gone, is_part=True)
         if count == one.rows:
             is_known = _is_known(one, (each.digest for each in copies))
             return _made(hole, copies, doubt=_doubt(one)) if is_known else _other(hole)
@@ -149,9 +174,15 @@ class Mender:
         )
 
     def _copies(
-        self, files: Sequence[DataFileInfo], whole: RowRange, there: Offsets, *, is_part: bool
+        self,
+        files: Sequence[DataFileInfo],
+        whole: RowRange,
+        there: Offsets,
+        gone: Sequence[tuple[int, int]],
+        *,
+        is_part: bool,
     ) -> tuple[CopiedRows, ...]:
-        return tuple(self.copier.copy(file, whole, without=there, is_part=is_part) for file in files)
+        return tuple(self.copier.copy(file, whole, without=there, gone=gone, is_part=is_part) for file in files)
 
     def _whole(self, hole: Hole) -> RowRange:
         one = self.expected[hole.range_id]
@@ -161,18 +192,23 @@ class Mender:
 
 def _is_unprovable(one: ExpectedRange) -> bool:
     """Whether missing records of a range can't be distinguished from records accepted as gone."""
-    return bool(one.gone) and one.digest is None
+    return bool(one.unplaced) and one.digest is None
 
 
-def _within(spans: Sequence[tuple[int, int]], whole: RowRange) -> Offsets:
-    clipped = [(max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans]
-    found = [np.arange(start, end, dtype=np.int64) for start, end in clipped if start < end]
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+def _gone(erased: Sequence[tuple[int, int]], one: ExpectedRange, whole: RowRange) -> list[tuple[int, int]]:
+    """The spans whose records don't come back."""
+    return _clipped((*erased, *one.accepted), whole)
+
+
+def _clipped(spans: Sequence[tuple[int, int]], whole: RowRange) -> list[tuple[int, int]]:
+    clipped = ((max(start, whole.start_offset), min(end, whole.end_offset)) for start, end in spans)
+    return joined((start, end) for start, end in clipped if start < end)
 
 
 def _made(hole: Hole, copies: Sequence[CopiedRows], *, doubt: str = "") -> Mending:
     there = tuple(each.file for each in copies if each.file is not None)
-    return Mending(hole=hole, rows=sum(file.rows for file in there), files=there, doubt=doubt)
+    restored = np.concatenate([each.offsets for each in copies]) if copies else np.empty(0, np.int64)
+    return Mending(hole=hole, rows=sum(file.rows for file in there), files=there, doubt=doubt, restored=restored)
 
 
 def _other(hole: Hole) -> Mending:

@@ -107,12 +107,7 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        # The table is asked, not the registry: its database may be older than the retirement.
-        holes = tuple(
-            each
-            for each in search(table, expected, formats=self.formats)
-            if each.end_offset > table.first_offsets.get(each.partition, 0)
-        )
+        holes = search(table, expected, formats=self.formats)
         range_ids = [each.range_id for each in holes]
         ranges = {one.id: one for one in registry.files.ranges(topic, range_ids)}
         lacking = [range_ for range_ in expected if range_.id in set(range_ids)]
@@ -258,12 +253,9 @@ def _whole(found: Found, mended: Sequence[MendedHole]) -> list[OffsetRange]:
 
 
 def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
-    """The range with the digest of its expected rows, None if unknown.
-
-    Of `gone` records only accepted ones count, whose offsets aren't known.
-    """
+    """The range with the digest of its expected rows, None if unknown. Of `gone` records only accepted ones count."""
     if interval is not None and interval.expected == one.rows:
-        return replace(one, digest=interval.digest, gone=interval.removed + interval.lost)
+        return replace(one, digest=interval.digest, gone=interval.removed + interval.lost).proven
     return one if one.is_intact else replace(one, digest=None)
 
 

@@ -46,6 +46,7 @@ class RemovalTask:
     component: Component
     removal: Removal
     places: Mapping[str, PartitionTuple] = field(default_factory=dict)
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
     dry_run: bool = False
 
 
@@ -77,7 +78,7 @@ class _RemovingRows:
         self._mappings = self._storage.mappings
         self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._unjudged: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
-        self._account = RowAccount(task.component.ranges)
+        self._account = RowAccount(task.component.ranges, task.first_offsets)
         self._before, self._after = RecordDigest(), RecordDigest()
 
     def run(self) -> RemovalResult:

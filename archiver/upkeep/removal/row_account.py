@@ -1,15 +1,16 @@
 """The account of a rewritten component.
 
-Rows of no known range, or of one with missing rows, are never removed.
+Rows of no known range, or of one with missing rows, are never removed. Missing rows below a first offset are retired.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from archiver.archive.deletes import Mask
@@ -23,7 +24,9 @@ Fate = Literal["erased", "retired"]
 
 
 class RowAccount:
-    def __init__(self, ranges: tuple[RemovableRange, ...]) -> None:
+    def __init__(self, ranges: tuple[RemovableRange, ...], first_offsets: Mapping[int, int] | None = None) -> None:
+        self._first_offsets = first_offsets or {}
+        self._above: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._ranges = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
         self._places: dict[int, list[int]] = defaultdict(list)
         for number, one in enumerate(self._ranges):
@@ -47,12 +50,14 @@ class RowAccount:
         """Count removed rows. All must be of known ranges."""
         for number, mask in self._by_range(records, file):
             leaving = mask & going
+            self._note_above(number, records, leaving)
             if leaving.any():
                 self._gone[number] += int(leaving.sum())
                 self._gone_digests[number] += RecordDigest.of_seen(records.filter(pa.array(leaving)))
 
     def count_kept(self, file_number: int, left: pa.RecordBatch, file: TableFile) -> None:
         for number, mask in self._by_range(left, file):
+            self._note_above(number, left, mask)
             rows, digest = self._kept[file_number].get(number, (0, RecordDigest()))
             part = left if mask.all() else left.filter(pa.array(mask))
             self._kept[file_number][number] = (rows + part.num_rows, digest + RecordDigest.of_seen(part))
@@ -80,13 +85,14 @@ class RowAccount:
         kept = sum(held[number][0] for held in self._kept.values() if number in held)
         most = max(one.rows, one.expected)  # a refill's copies aren't recorded, but they have expected rows
         missed = most - kept - gone if is_first else 0
-        if is_first and missed > most - one.expected:
+        lacking = max(0, missed - (most - one.expected)) if is_first else 0
+        if lacking and not self._is_full_above(number):
             raise UpkeepError(
                 "the table lacks rows of this range that it should have, so it isn't known which go: run `archiver"
                 " refill TOPIC` first, which brings them back",
                 partition=one.partition,
                 offsets=f"[{one.start_offset}, {one.end_offset})",
-                missing=missed - (most - one.expected),
+                missing=lacking,
             )
         return RecordSpan(
             partition=one.partition,
@@ -94,11 +100,28 @@ class RowAccount:
             end_offset=one.end_offset,
             rows=rows,
             digest=digest,
-            removed=missed,
+            removed=missed - lacking,
             erased=gone if fate == "erased" else 0,
-            retired=gone if fate == "retired" else 0,
-            gone_digest=self._gone_digests[number].text if gone else None,
+            retired=lacking + (gone if fate == "retired" else 0),
+            gone_digest=self._gone_digests[number].text if gone and not lacking else None,
         )
+
+    def _note_above(self, number: int, records: pa.RecordBatch, mask: Mask) -> None:
+        first, one = self._first_offset(number), self._ranges[number]
+        if one.start_offset < first < one.end_offset:
+            offsets = records.column("offset").to_numpy()[mask]
+            self._above[number].append(offsets[offsets >= first])
+
+    def _is_full_above(self, number: int) -> bool:
+        """Whether each offset of a range from the first offset on had a row: all missing rows lie below it."""
+        above = self._above.get(number)
+        if not above:
+            return False
+        rows = len(np.unique(np.concatenate(above)))
+        return rows == self._ranges[number].end_offset - self._first_offset(number)
+
+    def _first_offset(self, number: int) -> int:
+        return self._first_offsets.get(self._ranges[number].partition, 0)
 
     def _by_range(self, records: pa.RecordBatch, file: TableFile) -> Iterator[tuple[int, Mask]]:
         partitions = records.column("partition").to_numpy()

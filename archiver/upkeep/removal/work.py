@@ -70,6 +70,7 @@ class RemovalWork(TableWork):
                 target=target,
                 component=component,
                 removal=removal,
+                first_offsets=table.first_offsets,
                 places={file.path: places[file.path] for file in component.files if file.path in places},
                 dry_run=dry_run,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from archiver.storage.journal_survey import JournalSurvey
@@ -32,11 +33,16 @@ class Witness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRange:
-    """A range that the table must have, and its source. An `is_unknown` range is known by its rows alone."""
+    """A range that the table must have, and its source. An `is_unknown` range is known by its rows alone.
+
+    Rows at `accepted` spans were accepted as gone. Rows below `first_offset` were retired.
+    """
 
     range: StoredRange
     witness: Witness
     is_unknown: bool = False
+    accepted: tuple[tuple[int, int], ...] = ()
+    first_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +118,7 @@ def evidence_of(sources: VerifySources) -> Evidence:
         ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(OffsetRange.of_range(one)))
         for one in more
     ]
-    ranges, overlapping = _disjoint(known)
+    ranges, overlapping = _disjoint(map(partial(_with_acts, sources), known))
     faults += [
         Fault(
             kind=FaultKind.JOURNAL,
@@ -124,6 +130,14 @@ def evidence_of(sources: VerifySources) -> Evidence:
         for one in overlapping
     ]
     return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults), named=_first_named(sources))
+
+
+def _with_acts(sources: VerifySources, claimed: ClaimedRange) -> ClaimedRange:
+    one = claimed.range
+    spans, rows = sources.accepted.inside(one)
+    gone = sum(file.erased + file.lost for file in one.files)
+    first = sources.table.first_offsets.get(one.partition, 0)
+    return replace(claimed, accepted=spans if rows <= gone else (), first_offset=first)
 
 
 def _beyond(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from archiver.upkeep.verify.file import VerifiedFile
 from archiver.upkeep.verify.findings import Fault, FaultKind, Gap, GapKind, Proof, Proven
 from archiver.upkeep.verify.tally import TallyCut, TallyPiece, sum_of
 from catalog.model import file_name
+from catalog.ranges.spans import joined, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
 NAMED_FILES = 3
@@ -106,13 +108,18 @@ class Judge:
             return
         gone = gone_of(one)
         found.gaps += gone
-        wrong = self._wrong(one, pieces, rows, digest)
+        back = _rows_back(claimed, [piece for _, piece in pieces])
+        retired = _retired_below(claimed, [piece for _, piece in pieces], one.expected - rows + back)
+        if retired:
+            gone.append(_gap(GapKind.RETIRED, one, retired))
+            found.gaps.append(gone[-1])
+        wrong = None if retired and not back else self._wrong(one, pieces, rows, digest, back=back)
         if wrong is not None:
             gap, fault = wrong
             found.gaps.append(gap)
             found.faults.append(fault)
             return
-        is_compared = one.digest is not None and one.rows == one.expected
+        is_compared = one.digest is not None and one.rows == one.expected and not retired
         if is_compared or not one.rows:
             proof = Proof.DIGEST
         elif pieces and all(self._results[path].is_intact for path, _ in pieces):
@@ -138,10 +145,10 @@ class Judge:
                 found.faults.append(_without_word(one, sum(gap.count for gap in gaps)))
 
     def _wrong(
-        self, one: StoredRange, pieces: Sequence[tuple[str, TallyPiece]], rows: int, digest: str
+        self, one: StoredRange, pieces: Sequence[tuple[str, TallyPiece]], rows: int, digest: str, *, back: int
     ) -> tuple[Gap, Fault] | None:
         is_comparable = one.digest is not None and one.rows == one.expected
-        if rows == one.expected and (not is_comparable or digest == one.digest or not one.rows):
+        if rows == one.expected and not back and (not is_comparable or digest == one.digest or not one.rows):
             return None
         unread = [result for file, result in self._unread if _may_hold(file, result, one)]
         place: dict[str, Any] = {
@@ -149,20 +156,25 @@ class Judge:
             "start_offset": one.start_offset,
             "end_offset": one.end_offset,
         }
-        missing = max(0, one.expected - rows)
+        missing = max(0, one.expected - (rows - back))
         paths = sorted({path for path, _ in pieces})
         foreign = [path for path in paths if not self._is_own(path, one)]
-        if unread and rows <= one.expected:
+        if unread and rows - back <= one.expected:
             is_missing = all(_is_missing(each) for each in unread)
             gap = GapKind.MISSING_FILE if is_missing else GapKind.DAMAGED
             kind = FaultKind.MISSING_FILE if is_missing else FaultKind.DAMAGED
             text = f"{missing} of {one.expected} records aren't proven: {_named([each.path for each in unread])}"
-        elif rows < one.expected:
+        elif rows - back < one.expected:
             absent = [path for path in one.paths if file_name(path) not in self._names]
             gap, kind = GapKind.DELETED, FaultKind.DELETED
             text = f"{missing} of {one.expected} records aren't in the table: others took them out"
             text += f" with the files {_named(absent)}" if absent else ""
+            text += f". {back} other records, which were accepted as gone, are in it again" if back else ""
             text += ". `archiver refill` brings them back"
+        elif back and rows - back == one.expected:
+            gap, kind = GapKind.REWRITTEN, FaultKind.ALTERED
+            text = f"{back} records that were accepted as gone are in the table again ({_named(foreign or paths)})."
+            text += " Nothing is missing"
         elif rows > one.expected:
             gap, kind = GapKind.REWRITTEN, FaultKind.ALTERED
             text = (
@@ -181,7 +193,7 @@ class Judge:
             gap, kind = GapKind.DAMAGED, FaultKind.DAMAGED
             text = f"the records have the digest {digest}, archived were {one.digest}: {_named(paths)} was changed"
             text += " after it was written; restore it from a backup"
-        count = missing or one.expected
+        count = missing or back or one.expected
         return Gap(kind=gap, count=count, **place), Fault(kind=kind, message=text, file=None, **place)
 
     def _is_own(self, path: str, one: StoredRange) -> bool:
@@ -279,6 +291,37 @@ def _without_word(one: StoredRange, count: int) -> Fault:
     )
 
 
+def _rows_back(claimed: ClaimedRange, pieces: Iterable[TallyPiece]) -> int:
+    """The rows at accepted offsets. Cuts end at the borders of these."""
+    starts = [start for start, _ in claimed.accepted]
+    back = 0
+    for piece in pieces:
+        index = bisect_right(starts, piece.cut.start_offset) - 1
+        if index >= 0 and piece.cut.end_offset <= claimed.accepted[index][1]:
+            back += piece.rows
+    return back
+
+
+def _retired_below(claimed: ClaimedRange, pieces: Iterable[TallyPiece], missing: int) -> int:
+    """The missing rows if each offset from the first offset on has one row: then all lie below it."""
+    one, first = claimed.range, claimed.first_offset
+    if missing <= 0 or not one.start_offset < first < one.end_offset:
+        return 0
+    spans: list[tuple[int, int]] = []
+    for piece in pieces:
+        if piece.cut.start_offset >= first:
+            there = uncovered([(piece.low, piece.high + 1)], piece.gaps)
+            if not piece.is_sorted or _length(there) != piece.rows:
+                return 0
+            spans += there
+    is_full = joined(spans) == [(first, one.end_offset)] and _length(spans) == one.end_offset - first
+    return missing if is_full else 0
+
+
+def _length(spans: Iterable[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in spans)
+
+
 def gone_of(one: StoredRange) -> list[Gap]:
     """The records of a range that are gone on purpose or as accepted."""
     counts = {
@@ -304,7 +347,7 @@ def _without_record(one: StoredRange, pieces: Sequence[TallyPiece], rows: int) -
         at = piece.high + 1
     else:
         spans += [(at, one.end_offset)] if at < one.end_offset else []
-        if sum(end - start for start, end in spans) == count:
+        if _length(spans) == count:
             return [
                 Gap(
                     kind=GapKind.NO_RECORD,

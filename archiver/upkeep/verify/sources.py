@@ -19,6 +19,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import history, since, summary_of
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import PartitionOffset
+from catalog.ranges.holes import AcceptedOffsets, AcceptedSpans
 from catalog.ranges.stored_ranges import StoredRange
 from catalog.registry import RegistryReader
 
@@ -36,6 +37,7 @@ class RegistryState:
     is_in_doubt: bool
     mappings: Mapping[int, str]
     journaled: int = 0
+    accepted: tuple[AcceptedOffsets, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,13 @@ class VerifySources:
     registry: RegistryState | None
     told: Mapping[str, str]
     reach: Mapping[int, PartitionOffset]
+
+    @property
+    def accepted(self) -> AcceptedSpans:
+        """The accepted offsets that journal or registry know."""
+        journaled = (acceptance.place for acceptance in self.journal.accepted)
+        registered = self.registry.accepted if self.registry else ()
+        return AcceptedSpans((*filter(None, journaled), *registered))
 
     @property
     def mappings(self) -> dict[int, str]:
@@ -149,6 +158,7 @@ class SourceFinder:
                 # Read what is in doubt first and last: a commit in between would look like a contradiction.
                 before = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 account, ranges = registry.ranges.both_books(topic)
+                accepted = registry.ranges.accepted_offsets(topic)
                 after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 state = registry.ledger.load(topic)
                 root = self.config.archive.journal
@@ -166,6 +176,7 @@ class SourceFinder:
             is_in_doubt=before or after,
             mappings={each.version: each.mapping for each in state.versions},
             journaled=journaled,
+            accepted=accepted,
         )
 
 

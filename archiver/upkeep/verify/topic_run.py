@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 import pyarrow.compute as pc
@@ -339,12 +339,11 @@ def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) 
 
 
 def _cuts(claimed: ClaimedRange, borders: Mapping[int, int]) -> tuple[TallyCut, ...]:
+    """Cut a range at the start of the log, at its partition's first offset, and around accepted offsets."""
     one = claimed.range
-    edges = [one.start_offset, one.end_offset]
-    border = borders.get(one.partition, 0)
-    if one.start_offset < border < one.end_offset:
-        edges.insert(1, border)
-    pairs = pairwise(edges)
+    inner = {borders.get(one.partition, 0), claimed.first_offset, *chain.from_iterable(claimed.accepted)}
+    edges = {one.start_offset, one.end_offset, *(edge for edge in inner if one.start_offset < edge < one.end_offset)}
+    pairs = pairwise(sorted(edges))
     return tuple(TallyCut(partition=one.partition, start_offset=start, end_offset=end) for start, end in pairs)
 
 

@@ -163,3 +163,32 @@ def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected:
     parts = (ExpectedFile(path="file:///gone.parquet", rows=5), ExpectedFile(path=one.files[0].path, rows=one.rows - 5))
     result = missing(lake, [replace(one, files=parts), *others])
     assert (one.partition, one.start_offset + 3, one.start_offset + 4, 1) in result
+
+
+def test_rows_at_accepted_offsets_stand_for_no_other_row(lake: Lake, expected: list[ExpectedRange]) -> None:
+    """Two rows were accepted as gone. They came back, and two others are gone now."""
+    first, *others = expected
+    accepted = replace(first, rows=98, gone=2, accepted=((2, 4),), accepted_rows=2)
+    lake.rewrite(lambda table: table.filter(~in_first(table, 5, 7)))
+    assert missing(lake, [accepted, *others]) == [(0, 5, 7, 2)]
+    assert missing(lake, [replace(accepted, accepted=(), accepted_rows=0), *others]) == []
+
+
+def in_first(table: pa.Table, start: int, end: int) -> Any:
+    places = zip(partitions(table).to_pylist(), offsets(table).to_pylist(), strict=True)
+    return pa.array([partition == 0 and start <= offset < end for partition, offset in places]).to_numpy(
+        zero_copy_only=False
+    )
+
+
+@pytest.mark.parametrize(("gone_above", "holes"), [((), []), (((40, 41),), [(0, 0, 41, 4)])])
+def test_rows_below_the_first_offset_are_not_missing(
+    lake: Lake, expected: list[ExpectedRange], gone_above: tuple[tuple[int, int], ...], holes: list[Any]
+) -> None:
+    """Another engine had deleted rows before the first offset moved past them: 30 rows were retired, 27 expected."""
+    first, *others = expected
+    lake.set(**{"archiver.first-offsets": '{"0": 30}'})
+    lake.rewrite(lambda table: table.filter(~in_first(table, 0, 30)))
+    for start, end in gone_above:
+        lake.rewrite(lambda table, start=start, end=end: table.filter(~in_first(table, start, end)))
+    assert missing(lake, [replace(first, rows=73, gone=27), *others]) == holes

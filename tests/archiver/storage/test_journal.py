@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,11 +18,13 @@ from archiver.errors import StorageDenied, StorageUnavailable
 from archiver.storage.journal import TableJournal
 from archiver.storage.journal_commits import JournalCommits, agreeing
 from archiver.storage.journal_sums import SumLimits
+from archiver.storage.journal_survey import survey
 from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.settle import Landed, Settled
 from catalog.journal_entries import JournaledCommit
 from catalog.model import TopicRow, TranslatedRange, VersionRecord
+from catalog.ranges.holes import Acceptance
 from catalog.registry import Registry
 from schema_mapping.columns.ledger import LedgerState, SchemaVersion
 from tests.support.catalog.memory import span
@@ -223,3 +226,24 @@ def test_schema_versions_are_read_only_where_the_journal_lacks_some(tmp_path: Pa
         journal.keep_schemas(topic, registry, newest=newest)
         assert (versions.noted, versions.reads) == (versions.newest, reads)
     assert len(list(tmp_path.glob("table/schema*"))) == 3
+
+
+def test_older_archivers_read_acceptances_with_offsets(tmp_path: Path) -> None:
+    journal = empty_journal(tmp_path)
+    accepted = (
+        Acceptance(range_id="A", left=7, erased=3, partition=2, start_offset=10, offsets=((11, 13), (15, 16))),
+        Acceptance(range_id="B", left=0, lost=10, partition=2, start_offset=20),
+    )
+    journal.keep_accepted("C", accepted)
+    assert journal.accepted() == (("C", accepted),)
+    assert survey(journal).accepted == accepted
+    (path,) = tmp_path.rglob("accepted-C.json")
+    value = json.loads(path.read_bytes())
+    assert {key for entry in value["accepted"] for key in entry} == OLDER_KEYS
+    del value["offsets"]
+    path.write_text(json.dumps(value))
+    assert journal.accepted() == (("C", tuple(replace(acceptance, offsets=None) for acceptance in accepted)),)
+
+
+OLDER_KEYS = {"range_id", "left", "erased", "lost", "paths", "partition", "start_offset"}
+"""An archiver without offsets refuses other keys, and passes over other keys of the entry."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -19,9 +20,9 @@ from archiver.rewrite.target import RewriteTarget
 from archiver.storage.formats import FORMATS
 from archiver.storage.objects import ObjectStore
 from archiver.storage.parquet import ParquetFormat
-from archiver.storage.segment import RowRange
+from archiver.storage.segment import RowRange, SegmentOrigin, SegmentReader
 from archiver.upkeep.refill.copying import CopiedRows, RowCopier
-from archiver.upkeep.refill.mending import ERASED, Mender, Mending
+from archiver.upkeep.refill.mending import ERASED, MORE_ROWS, UNKNOWN_ROWS, Mender, Mending
 from catalog.iceberg.append import prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.refill_commit import Refill, prepare_refill
@@ -55,7 +56,7 @@ class Copier:
     def offsets(self, source: Any, wanted: Any) -> Any:
         return np.arange(source.rows)
 
-    def copy(self, source: Any, wanted: Any, *, without: Any, is_part: bool = False) -> CopiedRows:
+    def copy(self, source: Any, wanted: Any, *, without: Any, gone: Any = (), is_part: bool = False) -> CopiedRows:
         return CopiedRows(rows=source.rows, digest="0" * 32, file=file("file:///data/copy.parquet", rows=source.rows))
 
 
@@ -256,3 +257,78 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
     )
     orders = {each.file_path: each.sort_order_id for each in lake.files()}
     assert (orders[copied.file.path] is not None) is is_sorted
+
+
+def accepted_two(mender: Mender, hole: Hole, *, accepted_rows: int = 2) -> tuple[Mender, Hole]:
+    """Offsets 1 and 2 were accepted as gone; since then no digest is known."""
+    accepted = replace(
+        mender.expected["A"], rows=3, gone=2, digest=None, accepted=((1, 3),), accepted_rows=accepted_rows
+    )
+    return replace(mender, expected={"A": accepted}), replace(hole, rows=hole.rows - 2)
+
+
+@pytest.mark.parametrize("is_placed", [True, False])
+def test_accepted_records_stay_out_of_what_comes_back(proven: Mended, *, is_placed: bool) -> None:
+    mender, hole = accepted_two(*proven.mender({0}), accepted_rows=2 if is_placed else 1)
+    (whole,) = archived(proven.folder / "first", range(5))
+    mending = mender.from_files(hole, whole.files)
+    assert mender.found_in_files(hole, whole.files) == (2 if is_placed else 0)
+    if not is_placed:
+        assert (mending.rows, mending.reason) == (0, UNKNOWN_ROWS)
+        return
+    assert (mending.rows, mending.reason, mending.doubt) == (2, "", "")
+    assert [*chain.from_iterable(read_offsets(file.path) for file in mending.files)] == [3, 4]
+    assert mending.restored.tolist() == [3, 4]
+    assert mender.absent(hole) == ((1, 5),)
+    assert mender.absent(hole, mending.restored) == ((1, 3),)
+
+
+def test_accepted_records_stay_out_of_what_comes_from_kafka(proven: Mended) -> None:
+    mender, hole = accepted_two(*proven.mender({0}))
+    mending = mender.from_log(hole, archived(proven.folder, range(5)), takes_part=False)
+    assert [*chain.from_iterable(read_offsets(file.path) for file in mending.files)] == [3, 4]
+    assert (mending.rows, mending.doubt[:10], mending.replaced_by) == (2, "not proven", ())
+    short = mender.from_log(hole, archived(proven.folder, {0, 1, 2, 4}), takes_part=False)
+    assert (short.rows, "2 of its 3 rows" in short.reason) == (0, True)
+
+
+def test_more_records_than_are_missing_are_not_brought_back(proven: Mended) -> None:
+    """The registry expects one row less, and doesn't know which was erased."""
+    mender, hole = proven.mender({0})
+    mender = replace(mender, expected={"A": replace(mender.expected["A"], rows=4)})
+    (whole,) = archived(proven.folder / "first", range(5))
+    hole = replace(hole, rows=3)
+    mending = mender.from_files(hole, whole.files)
+    assert (mending.rows, mending.files, mending.reason) == (0, (), MORE_ROWS)
+    assert mender.found_in_files(hole, whole.files) == 0
+
+
+def test_offsets_of_too_many_spans_are_unknown(proven: Mended, monkeypatch: pytest.MonkeyPatch) -> None:
+    mender, hole = proven.mender({0, 2, 4})
+    assert mender.absent(hole) == ((1, 2), (3, 4))
+    monkeypatch.setattr("archiver.upkeep.refill.mending.MOST_SPANS", 1)
+    assert mender.absent(hole) is None
+
+
+def test_missing_rows_come_from_several_files(proven: Mended) -> None:
+    mender, hole = proven.mender({0})
+    old = [
+        file
+        for part in ({0, 1, 2}, {3, 4})
+        for stored in archived(proven.folder / "old", part)
+        for file in stored.files
+    ]
+    mending = mender.from_files(hole, old)
+    assert (mending.rows, mending.reason, mending.doubt) == (4, "", "")
+    assert [read_offsets(file.path) for file in mending.files] == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_copy_is_a_range_without_the_id_of_its_source(files: int) -> None:
+    """Else a rebuild counts it as one more file of that range."""
+    origin = SegmentOrigin(
+        cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=5, range_id="R", files=files
+    )
+    reader = cast("SegmentReader", SimpleNamespace(metadata=SimpleNamespace(origin=origin)))
+    copied = RowCopier._origin(reader, RowRange(partition=0, start_offset=2, end_offset=9))
+    assert copied == (replace(origin, range_id="", start_offset=2) if files == 1 else None)

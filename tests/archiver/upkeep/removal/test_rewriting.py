@@ -132,3 +132,28 @@ def test_retire_counts_all_files_of_a_range(lake: Lake, archive: Any) -> None:
     task = replace(task, component=replace(task.component, ranges=(replace(whole, rows=rows, expected=rows),)))
     assert len(task.component.files) == 2
     assert remove_rows(task).group is None
+
+
+@pytest.mark.parametrize("fate", ["retired", "erased"])
+@pytest.mark.parametrize("is_full", [True, False])
+def test_missing_rows_below_the_first_offset_are_retired(
+    lake: Lake, archive: Any, fate: Fate, *, is_full: bool
+) -> None:
+    """The first offset has moved past rows that another engine had deleted. A gap after it may hide others."""
+    left = [offset for offset in range(EDGE, ROWS) if is_full or offset != ROWS - 3]
+    lake.add(archive.rows, archive.batch(rows_of(archive, left)), 0, ROWS)
+    condition: Condition = Below({0: EDGE + 5}) if fate == "retired" else AtOffsets({0: ((EDGE, EDGE + 5),)})
+    task = task_of(lake, archive, fate, condition)
+    (whole,) = task.component.ranges
+    expected = ROWS - EDGE + 4
+    ranges = (replace(whole, rows=len(left), expected=expected),)
+    task = replace(task, component=replace(task.component, ranges=ranges), first_offsets={0: EDGE})
+    if not is_full:
+        with pytest.raises(UpkeepError, match="refill TOPIC"):
+            remove_rows(task)
+        return
+    done = remove_rows(task)
+    assert done.group is not None
+    (span,) = done.group.all_spans
+    assert (span.rows, span.removed, span.gone_digest) == (ROWS - EDGE - 5, 0, None)
+    assert (span.erased, span.retired) == ((0, 9) if fate == "retired" else (5, 4))

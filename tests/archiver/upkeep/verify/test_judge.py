@@ -163,3 +163,51 @@ def test_offsets_that_only_a_snapshot_names_are_unaccounted() -> None:
     assert evidence.open_spans() == {}
     assert replace(evidence, named={0: 2}).open_spans() == {0: [(2, 10)]}
     assert replace(evidence, named={0: 15}).open_spans() == {}
+
+
+def judged_cut(one: ClaimedRange, *pieces: tuple[int, int, int]) -> tuple[list[tuple[FaultKind, str]], dict[str, int]]:
+    """The judgement of a range with pieces: start and end of the cut, and rows from its start on."""
+    results = [
+        result(
+            one.range.paths[0],
+            *(
+                TallyPiece(
+                    cut=TallyCut(partition=0, start_offset=start, end_offset=end),
+                    rows=rows,
+                    digest=digest(1),
+                    low=start,
+                    high=start + rows - 1,
+                )
+                for start, end, rows in pieces
+            ),
+        )
+    ]
+    evidence = Evidence(ranges=(one,), starts={0: 10}, ends={0: 20}, faults=())
+    cuts = tuple(dict.fromkeys(TallyCut(partition=0, start_offset=start, end_offset=end) for start, end, _ in pieces))
+    judge = Judge(evidence, {}, {result.path: result for result in results}, selected={0})
+    judgement = judge.judge({0: cuts})
+    kinds = [(fault.kind, fault.message) for fault in judgement.faults if fault.kind is not FaultKind.FOOTER]
+    return kinds, {gap.kind: gap.count for gap in judgement.gaps}
+
+
+def test_rows_at_accepted_offsets_stand_for_no_other_row() -> None:
+    less = SECOND.without(left=8, erased=2, lost=0)
+    claimed = ClaimedRange(range=less, witness=Witness.JOURNAL, accepted=((12, 14),))
+    ((kind, text),), gaps = judged_cut(claimed, (10, 12, 2), (12, 14, 2), (14, 20, 4))
+    assert (kind, gaps[GapKind.DELETED]) == (FaultKind.DELETED, 2)
+    assert "2 of 8 records aren't in the table" in text
+    assert "accepted as gone, are in it again" in text
+    ((kind, text),), gaps = judged_cut(claimed, (10, 12, 2), (12, 14, 2), (14, 20, 6))
+    assert (kind, gaps[GapKind.REWRITTEN]) == (FaultKind.ALTERED, 2)
+    assert text.endswith("Nothing is missing")
+    assert judged_cut(claimed, (10, 12, 2), (14, 20, 6)) == ([], {GapKind.ERASED: 2})
+
+
+def test_missing_rows_below_the_first_offset_are_retired() -> None:
+    """Three of the rows below offset 15 had been deleted when it became the first."""
+    less = replace(SECOND, files=(replace(SECOND.files[0], rows=5, expected=8, retired=2),))
+    claimed = ClaimedRange(range=less, witness=Witness.JOURNAL, first_offset=15)
+    assert judged_cut(claimed, (15, 20, 5)) == ([], {GapKind.RETIRED: 3})
+    for pieces in ([(15, 20, 4)], [(10, 15, 1), (15, 20, 4)], [(15, 20, 5), (15, 20, 1)]):
+        ((kind, _),), _ = judged_cut(claimed, *pieces)
+        assert kind is FaultKind.DELETED

@@ -1,0 +1,26 @@
+"""Files of the journal that left the table and that the store still has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from archiver.storage.objects import ObjectStore
+from catalog.iceberg.archive_table import ArchiveTable
+from catalog.model import file_name
+from catalog.ranges.replaced_files import ReplacedFile
+
+
+def files_in_store(
+    replaced: Sequence[ReplacedFile], table: ArchiveTable, objects: ObjectStore
+) -> tuple[ReplacedFile, ...]:
+    """The files among `replaced` that the store lists, and all outside the table's location, which isn't listed.
+
+    All if it lists none: then the location was moved. Raises StorageError.
+    """
+    if not replaced:
+        return ()
+    names = {file_name(file.path) for file in replaced}
+    listed = {item.name for part in objects.walk(table.data_location) for item in part if item.name in names}
+    below = f"{table.data_location}/"
+    left = tuple(file for file in replaced if not file.path.startswith(below) or file_name(file.path) in listed)
+    return left if listed else tuple(replaced)

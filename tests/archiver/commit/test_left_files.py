@@ -1,0 +1,30 @@
+"""Which replaced files a rebuild restores: those that the store has, or that it doesn't list."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from archiver.commit.left_files import files_in_store
+from archiver.storage.objects import ObjectStore
+from catalog.model import new_id
+from catalog.ranges.replaced_files import ReplacedFile
+from catalog.ranges.stored_ranges import StoredRange
+from tests.support.catalog.memory import MemoryCatalog, span
+
+
+def test_files_that_the_store_has_are_restored(tmp_path: Path) -> None:
+    table = MemoryCatalog(tmp_path).load()
+    folder = Path(table.data_location.removeprefix("file://")) / "day=2026-01-01"
+    folder.mkdir(parents=True)
+    there, gone, moved = (f"orders-{new_id().lower()}.parquet" for _ in range(3))
+    below = f"{table.data_location}/day=2026-01-01"
+    files = [replaced(f"{below}/{there}"), replaced(f"{below}/{gone}"), replaced(f"s3://other/{moved}")]
+    assert files_in_store(files, table, ObjectStore()) == tuple(files)
+    (folder / there).write_bytes(b"x")
+    assert files_in_store(files, table, ObjectStore()) == (files[0], files[2])
+    assert files_in_store((), table, ObjectStore()) == ()
+
+
+def replaced(path: str) -> ReplacedFile:
+    stored = StoredRange.of(span(0, 0, 10))
+    return ReplacedFile(path=path, range=stored, replaced_by="B", reason="compact: commit B")
