@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psycopg
+
 from archiver.local import LocalStack
 from tests.chaos.run import HistoryResults, chaos
 from tests.support.servers.stack import Stack
@@ -28,8 +30,10 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="chaos-") as scratch:
         folder = given.stack or Path(scratch) / "stack"
         try:
+            stack = Stack(LocalStack(folder).up(), Path(scratch))
+            _without_flushes(stack)
             chaos(
-                Stack(LocalStack(folder).up(), Path(scratch)),
+                stack,
                 results,
                 histories=given.histories,
                 acts=given.acts,
@@ -42,6 +46,13 @@ def main(arguments: list[str]) -> int:
                 LocalStack(folder).down()
     sys.stdout.write(f"{results.table()}\n{results.totals()}\n")
     return 1 if results.totals()["wrong"] else 0
+
+
+def _without_flushes(stack: Stack) -> None:
+    """Let Postgres commit without waiting for the disk: no history ends it."""
+    with psycopg.connect(stack.postgres_dsn, autocommit=True) as connection:
+        connection.execute("alter system set synchronous_commit = off")
+        connection.execute("select pg_reload_conf()")
 
 
 if __name__ == "__main__":

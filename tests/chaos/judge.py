@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from archiver.upkeep.verify.findings import FaultKind, GapKind
@@ -26,13 +27,20 @@ class Violation(Exception):
 
 
 def judge(scene: Scene, model: Model) -> None:
-    """Check table, replay, registry and verdict. Raises Violation."""
-    files = scene.other.files()
+    """Check table, replay, registry and verdict. Raises Violation.
+
+    All are read at the same time, since nothing writes then.
+    """
+    with ThreadPoolExecutor(3, thread_name_prefix="judge") as pool:
+        replayed = pool.submit(judge_replay, scene, model)
+        differences = pool.submit(differences_of_books, scene.commands.path, scene.topic)
+        said = pool.submit(said_by, scene.commands.verify)
+        files = scene.other.files()
     judge_rows(files, model)
     judge_order(files)
-    judge_replay(scene, model)
-    judge_books(differences_of_books(scene.commands.path, scene.topic))
-    judge_verdict(said_by(scene.commands.verify), model)
+    replayed.result()
+    judge_books(differences.result())
+    judge_verdict(said.result(), model)
 
 
 def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
