@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -81,6 +81,12 @@ def judge_replay(scene: Scene, model: Model) -> None:
         raise Violation(f"a replay gives other bytes than Kafka has: {_named(other)}")
     lost, more = sorted(set(model.live) - set(places)), sorted(set(places) - set(model.live))
     raise Violation(f"a replay lacks {_named(lost)}, has beside them {_named(more)}, {len(places)} records in all")
+
+
+def judge_store(stored: Mapping[str, Sequence[Place]]) -> None:
+    """No object has a record whose erasure has ended."""
+    for path, places in stored.items():
+        raise Violation(f"an erasure ended, and {path} still has {_named(places)}")
 
 
 def judge_books(differences: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, schema_to_pyarrow
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
@@ -165,6 +166,18 @@ class OtherEngine:
         ):
             for file in files:
                 producer.append_data_file(file.data)
+
+    def stored(self, places: Iterable[Place]) -> dict[str, list[Place]]:
+        """Return which of these records the objects below the table's location have, whatever refers to them."""
+        sought, table = frozenset(places), self._load()
+        scheme, netloc, folder = table.io.parse_location(table.location())
+        store = table.io.fs_by_scheme(scheme, netloc)
+        paths = [info.path for info in store.get_file_info(FileSelector(folder, recursive=True))]
+        having = {}
+        for path in paths:
+            if path.endswith(".parquet") and (hit := sought.intersection(_places_in(store, path))):
+                having[path] = sorted(hit)
+        return having
 
     def set_back(self) -> None:
         """Set `main` back to the snapshot before the current one."""
@@ -327,6 +340,13 @@ def _values(partition: Record) -> tuple[Any, ...]:
 
 def _without(rows: pa.Table, gone: frozenset[Place]) -> pa.Table:
     return rows.filter(pa.array([place not in gone for place in places_of(rows)], pa.bool_()))
+
+
+def _places_in(store: FileSystem, path: str) -> list[Place]:
+    """Return the places of a data file's rows, none of a delete file's."""
+    with store.open_input_file(path) as source:
+        file = pq.ParquetFile(source)
+        return places_of(file.read(["kafka"])) if {"kafka", "key"} <= set(file.schema_arrow.names) else []
 
 
 def _by_partition(table: Table, rows: pa.Table) -> Iterator[pa.Table]:

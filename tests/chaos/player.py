@@ -13,7 +13,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 from archiver.upkeep.retire.cut import RetireLimits
 from tests.chaos.acts import Act, Verb
 from tests.chaos.commands import Commands
-from tests.chaos.judge import Violation, judge, judge_advice, judge_rows, judge_verdict
+from tests.chaos.judge import Violation, judge, judge_advice, judge_rows, judge_store, judge_verdict
 from tests.chaos.model import Model, RecordState
 from tests.chaos.other_engine import Place, places_of
 from tests.chaos.said import Said, said_by
@@ -95,7 +95,9 @@ class HistoryPlayer:
             return
         if said.succeeded and model.missing and model.knows_all:
             raise Violation(f"archive says nothing of the missing rows: {model.missing[:9]}")
-        model.put(set(self._rows()) & set(model.waiting), RecordState.LIVE)
+        self._take_new()
+        if model.waiting and not model.is_set_back:
+            raise Violation(f"archive leaves {len(model.waiting)} records that Kafka has: {said}")
 
     def compact(self, act: Act, noise: Random) -> None:
         few = noise.choice((2, 2, 5))
@@ -149,6 +151,8 @@ class HistoryPlayer:
             chosen = [place for place in live if model.kafka[place].key == key]
         chosen = [place for place in chosen if model.states.get(place) is RecordState.LIVE]
         said = self.ours(act, methodcaller("erase", where), leaving=chosen)
+        if said.report is not None and said.report.finished and said.succeeded:
+            judge_store(self.scene.other.stored(chosen))
         if model.missing or model.is_set_back:
             if said.succeeded and chosen and model.missing:
                 raise Violation("an erasure goes on though rows are missing that may be meant")
