@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSelector, FileSystem
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, schema_to_pyarrow
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.manifest import ManifestEntryStatus as Status
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -249,10 +249,11 @@ _POSITION_DELETES = pa.schema(
 
 
 class SnapshotReader:
-    """Reads files by the table's column names. Snapshots and files never change, so each is read once."""
+    """Reads files by the table's column names. Snapshots, manifests and files never change, so each is read once."""
 
     def __init__(self) -> None:
         self._snapshots: dict[tuple[int, int], list[LiveFile]] = {}
+        self._manifests: dict[str, list[ManifestEntry]] = {}
         self._rows: dict[str, pa.Table] = {}
 
     def live_files(self, table: Table, branch: str = "main") -> list[LiveFile]:
@@ -269,7 +270,7 @@ class SnapshotReader:
         data: list[ManifestEntry] = []
         deletes: list[ManifestEntry] = []
         for manifest in snapshot.manifests(table.io):
-            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+            entries = self._entries(table, manifest)
             (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
         positions: dict[str, list[tuple[int, int]]] = {}
         equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
@@ -281,6 +282,12 @@ class SnapshotReader:
             else:
                 equalities.append((entry, frozenset(places_of(rows))))
         return [_live(self._read(table, entry.data_file), entry, positions, equalities) for entry in data]
+
+    def _entries(self, table: Table, manifest: ManifestFile) -> list[ManifestEntry]:
+        path = manifest.manifest_path
+        if path not in self._manifests:
+            self._manifests[path] = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+        return self._manifests[path]
 
     def _read(self, table: Table, file: DataFile) -> pa.Table:
         path = file.file_path

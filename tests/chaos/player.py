@@ -54,10 +54,10 @@ class HistoryPlayer:
         """Run a command, first with an act's error. `leaving` are rows that may go."""
         if act.is_faulty:
             with self.scene.error(act.verb, Random(act.noise + 1)) as (commands, error):
-                said = said_by(lambda: command(commands))
+                said = self.scene.run(command, commands)
             self.notes.append(f"    {error}: {said}")
             self._judge_between(leaving)
-        said = said_by(lambda: command(self.scene.commands))
+        said = self.scene.run(command, self.scene.commands)
         self.notes.append(f"    {said}")
         if not self.model.alien:
             judge_advice(said.texts)
@@ -370,8 +370,8 @@ class HistoryPlayer:
     def upgrade(self, act: Act, noise: Random) -> None:
         """Writing commands refuse the table; reading ones don't."""
         self.scene.upgrade()
-        for name, command in (("archive", Commands.archive), ("compact", Commands.compact)):
-            said = said_by(lambda command=command: command(self.scene.commands))
+        for name in ("archive", "compact"):
+            said = self.scene.run(methodcaller(name), self.scene.commands)
             self.notes.append(f"    {name}: {said}")
             if said.succeeded and name == "archive":
                 raise Violation("archive writes to a table of format 3")
