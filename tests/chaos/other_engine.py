@@ -144,6 +144,10 @@ class OtherEngine:
             parts = [part for group in _by_partition(table, rows) for part in (cut(group) if cut else (group,))]
             self._replace(table, old, parts)
 
+    def rename_column(self, path: tuple[str, ...], name: str) -> None:
+        with self._load().update_schema() as update:
+            update.rename_column(path, name)
+
     def added_files(self, snapshot: Snapshot) -> list[LiveFile]:
         """Return the data files that a snapshot added, without deletes."""
         added = {

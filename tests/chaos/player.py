@@ -353,8 +353,7 @@ class HistoryPlayer:
         table = self.scene.table()
         fields = [each.name for each in table.schema().find_type("val").fields if not each.name.startswith("__")]
         name = noise.choice([each for each in fields if each in {"id", "price", "paid", "blob", "big"}] or fields)
-        with table.update_schema() as update:
-            update.rename_column(("val", name), f"{name}_renamed")
+        self.scene.other.rename_column(("val", name), f"{name}_renamed")
 
     def add_rows(self, act: Act, noise: Random) -> None:
         """Rows outside every log: `verify` reports them, and no command takes them for archived."""

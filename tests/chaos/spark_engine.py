@@ -37,6 +37,9 @@ class SparkOtherEngine(OtherEngine):
             f"CALL lake.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))",
         )
 
+    def rename_column(self, path: tuple[str, ...], name: str) -> None:
+        self._sql(f"ALTER TABLE lake.{self._name()} RENAME COLUMN {'.'.join(path)} TO {name}")
+
     def _delete(self, places: Iterable[Place], mode: str) -> None:
         by_partition: dict[int, list[str]] = {}
         for partition, offset in places:
