@@ -172,7 +172,7 @@ class OtherEngine:
                 producer.append_data_file(file.data)
 
     def stored(self, places: Iterable[Place]) -> dict[str, list[Place]]:
-        """Return which of these records the objects below the table's location have, whatever refers to them."""
+        """Return which of these records the objects below the table's location have, referenced or not."""
         sought, table = frozenset(places), self._load()
         scheme, netloc, folder = table.io.parse_location(table.location())
         store = table.io.fs_by_scheme(scheme, netloc)

@@ -29,7 +29,9 @@ from tests.support.servers.stack import Stack
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),  # PySpark leaves those of collect() open
+    pytest.mark.filterwarnings(
+        "ignore:unclosed <socket:ResourceWarning"
+    ),  # PySpark leaves sockets open after collect()
 ]
 
 PAGE = Path(__file__).parents[2] / "docs" / "engines" / "rewritten.md"
@@ -40,7 +42,7 @@ _UNSEEN = re.compile(r" WARN |Setting default log|setLogLevel|:: |incubator|^\s*
 
 
 class Operator:
-    """Runs commands on one topic, and keeps what each printed. `wrong` are those that said something else."""
+    """Runs commands on one topic, and keeps what each printed. `wrong` is unexpected output."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
         self.stack = stack

@@ -5,22 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyiceberg.table import Transaction
+from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate
+from pyiceberg.types import NestedField, StringType
 
 from catalog.iceberg.append import prepare
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import new_id
-from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, span
+from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, schema, span
 
 COLUMN = "write.metadata.metrics.column.val."
 
 
 def rename_by_pyiceberg(catalog: MemoryCatalog) -> None:
     """pyiceberg leaves the properties of the old name, and Java refuses to change such a table."""
-    transaction = Transaction(catalog.load().iceberg, autocommit=False)
-    with transaction.update_schema() as update:
-        update.rename_column(("val", "note"), "remark")
-    catalog.change(*transaction._updates)
+    renamed = schema(ID, NestedField(NOTE.field_id, "remark", StringType())).model_copy(update={"schema_id": 1})
+    catalog.change(AddSchemaUpdate(schema=renamed), SetCurrentSchemaUpdate.model_validate({"schema-id": 1}))
 
 
 def measured(catalog: MemoryCatalog) -> dict[str, str]:
