@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,8 @@ def main(arguments: list[str]) -> int:
         try:
             stack = Stack(LocalStack(folder).up(), Path(scratch))
             _without_flushes(stack)
-            with _sql(stack) if given.spark else nullcontext() as sql:
+            spark: AbstractContextManager[Callable[[str], Any] | None] = _sql(stack) if given.spark else nullcontext()
+            with spark as sql:
                 chaos(
                     stack,
                     results,

@@ -174,10 +174,11 @@ class OtherEngine:
     def stored(self, places: Iterable[Place]) -> dict[str, list[Place]]:
         """Return which of these records the objects below the table's location have, referenced or not."""
         sought, table = frozenset(places), self._load()
-        scheme, netloc, folder = table.io.parse_location(table.location())
-        store = table.io.fs_by_scheme(scheme, netloc)
+        files: Any = table.io  # a PyArrowFileIO
+        scheme, netloc, folder = files.parse_location(table.location())
+        store = files.fs_by_scheme(scheme, netloc)
         paths = [info.path for info in store.get_file_info(FileSelector(folder, recursive=True))]
-        having = {}
+        having: dict[str, list[Place]] = {}
         for path in paths:
             if path.endswith(".parquet") and (hit := sought.intersection(_places_in(store, path))):
                 having[path] = sorted(hit)
