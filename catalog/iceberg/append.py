@@ -135,31 +135,33 @@ def _written(producer: Any) -> tuple[str, ...]:
 
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
-    if wanted is None:
-        return {}
+    """Return the table's new properties. Columns that another engine renamed or dropped are no longer measured."""
     current = schema = table.schema
-    change = wanted.for_table(current, table.ledger_version)
-    if change is not None:  # a spec whose column is gone makes a table unreadable
-        change = replace(change, owned_ids=change.owned_ids - source_ids(table.iceberg.metadata))
-    stale: list[str] = []
+    change = None if wanted is None else wanted.for_table(current, table.ledger_version)
     properties: dict[str, str] = {}
     if change is not None:
+        # a spec whose column is gone makes a table unreadable
+        change = replace(change, owned_ids=change.owned_ids - source_ids(table.iceberg.metadata))
         check_new_ids(change, last_field_id=table.last_field_id, last_column_id=table.last_column_id)
         schema = merge(change, current)
-        stale = keys.stale_metrics(schema, table.properties)
         properties = {
-            **keys.metrics_properties(schema, table.properties),
             keys.LEDGER_VERSION: str(change.version),
             keys.LAST_FIELD_ID: str(max(change.schema.highest_field_id, table.last_field_id)),
             **keys.superseded_property(change.superseded),
         }
+    removals = keys.stale_metrics(schema, table.properties)
+    if removals or change is not None:
+        properties |= keys.metrics_properties(schema, table.properties)
     if schema != current:
         guard = AssertCurrentSchemaId.model_validate({"current-schema-id": current.schema_id})
         transaction._apply(_schema_updates(table, schema), (guard,))  # noqa: SLF001
-    filters = changed_properties(table.properties, before=current, after=schema, wanted=wanted.bloom_filters)
-    if removals := [*stale, *filters.removals]:
+    if wanted is not None:
+        filters = changed_properties(table.properties, before=current, after=schema, wanted=wanted.bloom_filters)
+        removals = [*removals, *filters.removals]
+        properties |= filters.updates
+    if removals:
         transaction._apply((RemovePropertiesUpdate(removals=removals),))  # noqa: SLF001
-    return {**properties, **filters.updates}
+    return properties
 
 
 def _schema_updates(table: ArchiveTable, schema: Schema) -> tuple[TableUpdate, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from archiver.upkeep.verify.findings import FaultKind, GapKind
@@ -26,13 +27,20 @@ class Violation(Exception):
 
 
 def judge(scene: Scene, model: Model) -> None:
-    """Check table, replay, registry and verdict. Raises Violation."""
-    files = scene.other.files()
+    """Check table, replay, registry and verdict. Raises Violation.
+
+    All are read at the same time, since nothing writes then.
+    """
+    with ThreadPoolExecutor(3, thread_name_prefix="judge") as pool:
+        replayed = pool.submit(judge_replay, scene, model)
+        differences = pool.submit(differences_of_books, scene.commands.path, scene.topic)
+        said = pool.submit(said_by, scene.commands.verify)
+        files = scene.other.files()
     judge_rows(files, model)
     judge_order(files)
-    judge_replay(scene, model)
-    judge_books(differences_of_books(scene.commands.path, scene.topic))
-    judge_verdict(said_by(scene.commands.verify), model)
+    replayed.result()
+    judge_books(differences.result())
+    judge_verdict(said.result(), model)
 
 
 def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
@@ -73,6 +81,12 @@ def judge_replay(scene: Scene, model: Model) -> None:
         raise Violation(f"a replay gives other bytes than Kafka has: {_named(other)}")
     lost, more = sorted(set(model.live) - set(places)), sorted(set(places) - set(model.live))
     raise Violation(f"a replay lacks {_named(lost)}, has beside them {_named(more)}, {len(places)} records in all")
+
+
+def judge_store(stored: Mapping[str, Sequence[Place]]) -> None:
+    """No object has a record whose erasure has ended."""
+    for path, places in stored.items():
+        raise Violation(f"an erasure ended, and {path} still has {_named(places)}")
 
 
 def judge_books(differences: Sequence[str]) -> None:

@@ -10,9 +10,10 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector, FileSystem
 from pyiceberg.io.pyarrow import compute_statistics_plan, data_file_statistics_from_parquet_metadata, schema_to_pyarrow
 from pyiceberg.io.pyarrow import parquet_path_to_id_mapping as ids_by_path
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.manifest import ManifestEntryStatus as Status
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -143,6 +144,10 @@ class OtherEngine:
             parts = [part for group in _by_partition(table, rows) for part in (cut(group) if cut else (group,))]
             self._replace(table, old, parts)
 
+    def rename_column(self, path: tuple[str, ...], name: str) -> None:
+        with self._load().update_schema() as update:
+            update.rename_column(path, name)
+
     def added_files(self, snapshot: Snapshot) -> list[LiveFile]:
         """Return the data files that a snapshot added, without deletes."""
         added = {
@@ -165,6 +170,19 @@ class OtherEngine:
         ):
             for file in files:
                 producer.append_data_file(file.data)
+
+    def stored(self, places: Iterable[Place]) -> dict[str, list[Place]]:
+        """Return which of these records the objects below the table's location have, referenced or not."""
+        sought, table = frozenset(places), self._load()
+        files: Any = table.io  # a PyArrowFileIO
+        scheme, netloc, folder = files.parse_location(table.location())
+        store = files.fs_by_scheme(scheme, netloc)
+        paths = [info.path for info in store.get_file_info(FileSelector(folder, recursive=True))]
+        having: dict[str, list[Place]] = {}
+        for path in paths:
+            if path.endswith(".parquet") and (hit := sought.intersection(_places_in(store, path))):
+                having[path] = sorted(hit)
+        return having
 
     def set_back(self) -> None:
         """Set `main` back to the snapshot before the current one."""
@@ -236,10 +254,11 @@ _POSITION_DELETES = pa.schema(
 
 
 class SnapshotReader:
-    """Reads files by the table's column names. Snapshots and files never change, so each is read once."""
+    """Reads files by the table's column names. Snapshots, manifests and files never change, so each is read once."""
 
     def __init__(self) -> None:
         self._snapshots: dict[tuple[int, int], list[LiveFile]] = {}
+        self._manifests: dict[str, list[ManifestEntry]] = {}
         self._rows: dict[str, pa.Table] = {}
 
     def live_files(self, table: Table, branch: str = "main") -> list[LiveFile]:
@@ -256,7 +275,7 @@ class SnapshotReader:
         data: list[ManifestEntry] = []
         deletes: list[ManifestEntry] = []
         for manifest in snapshot.manifests(table.io):
-            entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+            entries = self._entries(table, manifest)
             (data if manifest.content == ManifestContent.DATA else deletes).extend(entries)
         positions: dict[str, list[tuple[int, int]]] = {}
         equalities: list[tuple[ManifestEntry, frozenset[Place]]] = []
@@ -268,6 +287,12 @@ class SnapshotReader:
             else:
                 equalities.append((entry, frozenset(places_of(rows))))
         return [_live(self._read(table, entry.data_file), entry, positions, equalities) for entry in data]
+
+    def _entries(self, table: Table, manifest: ManifestFile) -> list[ManifestEntry]:
+        path = manifest.manifest_path
+        if path not in self._manifests:
+            self._manifests[path] = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+        return self._manifests[path]
 
     def _read(self, table: Table, file: DataFile) -> pa.Table:
         path = file.file_path
@@ -327,6 +352,13 @@ def _values(partition: Record) -> tuple[Any, ...]:
 
 def _without(rows: pa.Table, gone: frozenset[Place]) -> pa.Table:
     return rows.filter(pa.array([place not in gone for place in places_of(rows)], pa.bool_()))
+
+
+def _places_in(store: FileSystem, path: str) -> list[Place]:
+    """Return the places of a data file's rows, none of a delete file's."""
+    with store.open_input_file(path) as source:
+        file = pq.ParquetFile(source)
+        return places_of(file.read(["kafka"])) if {"kafka", "key"} <= set(file.schema_arrow.names) else []
 
 
 def _by_partition(table: Table, rows: pa.Table) -> Iterator[pa.Table]:

@@ -12,6 +12,7 @@ from tests.chaos.acts import Act, Plan
 from tests.chaos.judge import Violation
 from tests.chaos.known import finding_in
 from tests.chaos.player import HistoryPlayer
+from tests.chaos.processes import KILLED
 from tests.chaos.scene import Scene
 from tests.fault.soak.results import Results
 from tests.fault.soak.run import ground
@@ -35,6 +36,11 @@ class HistoryResult:
     violation: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def killed(self) -> int:
+        """The commands that were killed."""
+        return sum(KILLED in note for note in self.notes)
+
     def to_json(self) -> dict[str, Any]:
         told = {"violation": self.violation, "notes": list(self.notes)} if self.violation else {}
         return {
@@ -43,11 +49,15 @@ class HistoryResult:
             "acts": self.acts,
             "records": self.records,
             "seconds": round(self.seconds, 1),
+            "killed": self.killed,
             **told,
         }
 
     def __str__(self) -> str:
-        line = f"{self.number:4} {self.seconds:5.1f} s {self.acts:3} acts {self.records:5} records: {self.ended}"
+        killed = f", {self.killed} commands killed" if self.killed else ""
+        line = (
+            f"{self.number:4} {self.seconds:5.1f} s {self.acts:3} acts {self.records:5} records{killed}: {self.ended}"
+        )
         return line if self.ended == RIGHT else f"{line}\n     {self.violation}"
 
 
@@ -68,10 +78,10 @@ class HistoryResults(Results):
         return "\n".join(["| ended | histories |", "|---|---:|", *rows])
 
 
-def play(where: Ground, plan: Plan, *, number: int = 0) -> HistoryResult:
-    """Play to the end or the first violation."""
+def play(where: Ground, plan: Plan, *, number: int = 0, sql: Callable[[str], Any] | None = None) -> HistoryResult:
+    """Play to the end or the first violation. `sql` as in Scene."""
     started = time.monotonic()
-    player = HistoryPlayer(Scene(where, plan))
+    player = HistoryPlayer(Scene(where, plan, sql))
     ended, violation, done = RIGHT, "", 0
     for act in plan.acts:
         try:
@@ -96,7 +106,9 @@ def play(where: Ground, plan: Plan, *, number: int = 0) -> HistoryResult:
     )
 
 
-def shrink(where: Ground, result: HistoryResult, *, seconds: float) -> HistoryResult:
+def shrink(
+    where: Ground, result: HistoryResult, *, seconds: float, sql: Callable[[str], Any] | None = None
+) -> HistoryResult:
     """Return a shorter history with the same violation, within these seconds."""
     deadline = time.monotonic() + seconds
     acts = list(result.plan.acts[: result.acts + 1])
@@ -106,7 +118,7 @@ def shrink(where: Ground, result: HistoryResult, *, seconds: float) -> HistoryRe
         start = 0
         while start < len(acts) - 1 and time.monotonic() < deadline:
             fewer = acts[:start] + acts[min(start + width, len(acts) - 1) :]
-            tried = play(where, replace(least.plan, acts=tuple(fewer)), number=result.number)
+            tried = play(where, replace(least.plan, acts=tuple(fewer)), number=result.number, sql=sql)
             if tried.violation and _kind(tried) == _kind(result):
                 acts, least = list(tried.plan.acts[: tried.acts + 1]), tried
             else:
@@ -129,12 +141,13 @@ def chaos(
     say: Callable[[str], None],
     numbers: Iterable[int] | None = None,
     shrink_seconds: float = 0.0,
+    sql: Callable[[str], Any] | None = None,
 ) -> None:
     with ground(stack) as where:
         for number in numbers or range(len(results.rounds), histories):
-            result = play(where, Plan.draw(results.seed, number, acts), number=number)
+            result = play(where, Plan.draw(results.seed, number, acts), number=number, sql=sql)
             if result.ended == WRONG and shrink_seconds:
-                result = shrink(where, result, seconds=shrink_seconds)
+                result = shrink(where, result, seconds=shrink_seconds, sql=sql)
             results.add(result)  # type: ignore[arg-type]
             say(str(result))
             if result.ended == WRONG:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -23,6 +23,9 @@ from tests.chaos.commands import Commands
 from tests.chaos.duckdb_files import written_by_duckdb
 from tests.chaos.other_engine import OtherEngine, Write, written_by_arrow
 from tests.chaos.polars_files import written_by_polars
+from tests.chaos.processes import said_by_process
+from tests.chaos.said import Said, said_by
+from tests.chaos.spark_engine import SparkOtherEngine
 from tests.fault.soak.scene import Ground
 from tests.support.archive import partitioned
 from tests.support.archive.readers import Seen, from_kafka, wait_until_decided
@@ -53,7 +56,9 @@ _OBJECTS: Final = (ObjectFault.ERROR_500, ObjectFault.DENIED, ObjectFault.CUT_UP
 
 
 class Scene:
-    def __init__(self, ground: Ground, plan: Plan) -> None:
+    """With `sql`, commands are killable processes on Spark, and Spark is the other engine."""
+
+    def __init__(self, ground: Ground, plan: Plan, sql: Callable[[str], Any] | None = None) -> None:
         self.ground = ground
         self.stack: Stack = ground.stack
         self.plan = plan
@@ -65,13 +70,24 @@ class Scene:
         if plan.is_decoded:
             settings = partitioned.settings(self.folder, terms=terms) | {"snapshot_retention": "1d"}
         path = self.stack.config({self.topic: settings}, archive={"orphan_grace": "0s"})
-        self.commands = Commands(path=path, topic=self.topic)
-        self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, write=_writer(plan.writer))
+        self._is_killed = sql is not None
+        self.commands = Commands(path=path, topic=self.topic, spark=self._is_killed)
+        write = _writer(plan.writer)
+        if sql is None:
+            self.other = OtherEngine(self.table, bounds_nested=plan.bounds_nested, write=write)
+        else:
+            self.other = SparkOtherEngine(self.table, sql, write=write)
         self._catalog = self.stack.catalog()
+        self._name = self.commands.config.topic(self.topic).table
         self._produced = 0
 
+    def run(self, command: Callable[[Commands], Any], commands: Commands) -> Said:
+        if self._is_killed:
+            return said_by_process(command, commands)
+        return said_by(lambda: command(commands))
+
     def table(self) -> Table:
-        return self._catalog.load_table(self.commands.config.topic(self.topic).table)
+        return self._catalog.load_table(self._name)
 
     @property
     def first_offsets(self) -> dict[int, int]:
@@ -140,11 +156,14 @@ class Scene:
         match noise.choice(("point", "answer", "store")):
             case "point":
                 point = noise.choice(_POINTS.get(verb, _COMMITTING))
-                os.environ[VARIABLE] = f"{point}:raise"
-                try:
-                    yield self.commands, f"error at {point}"
-                finally:
-                    os.environ.pop(VARIABLE)
+                if self._is_killed:
+                    yield replace(self.commands, fault=f"{point}:kill"), f"killed at {point}"
+                else:
+                    os.environ[VARIABLE] = f"{point}:raise"
+                    try:
+                        yield self.commands, f"error at {point}"
+                    finally:
+                        os.environ.pop(VARIABLE)
             case "answer":
                 fault = noise.choice(_ANSWERS)
                 self.ground.catalog.faults.put(fault)

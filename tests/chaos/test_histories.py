@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tests.chaos.acts import FAULT_EVERY, Act, Plan, Verb
-from tests.chaos.judge import Violation, judge_advice, judge_books, judge_order, judge_rows, judge_verdict
+from tests.chaos.judge import Violation, judge_advice, judge_books, judge_order, judge_rows, judge_store, judge_verdict
 from tests.chaos.model import Model, RecordState
 from tests.chaos.run import RIGHT, HistoryResult, HistoryResults, play
 from tests.chaos.said import Said
@@ -98,6 +98,12 @@ def test_advice_to_remove_rows_is_a_violation(text: str) -> None:
     with pytest.raises(Violation, match="wrong advice"):
         judge_advice([text])
     judge_advice(["run `archiver refill TOPIC`, or note them as erased with --accept-removed"])
+
+
+def test_stored_rows_of_an_ended_erasure_are_violations() -> None:
+    judge_store({})
+    with pytest.raises(Violation, match=r"data/a\.parquet still has 0-1"):
+        judge_store({"data/a.parquet": [(0, 1)]})
 
 
 def verdict(*, rows: int, faults: tuple[Any, ...] = ()) -> Said:

@@ -37,7 +37,7 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
         consumer.list_topics(
             topic, TIMEOUT_S
         )  # a client that knows no leader when it looks up offsets waits half a second
-        return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
+        return _by_partition(seen_from(consumer, topic, *range(partitions)))
     finally:
         consumer.close()
 
@@ -60,7 +60,12 @@ def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
 
 def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:
     with ReplayConsumer(load_config(config), {"enable.partition.eof": True}) as consumer:
-        return [record for partition in range(partitions) for record in seen_from(consumer, topic, partition)]
+        return _by_partition(seen_from(consumer, topic, *range(partitions)))
+
+
+def _by_partition(records: Iterable[Seen]) -> list[Seen]:
+    """Sort by partition, and keep the order of each."""
+    return sorted(records, key=lambda record: record.partition)
 
 
 def digest_of(records: Iterable[Seen]) -> str:
@@ -79,19 +84,23 @@ def digest_of(records: Iterable[Seen]) -> str:
     )
 
 
-def seen_from(consumer: Any, topic: str, partition: int) -> Iterator[Seen]:
-    """Read a partition to the end that the consumer reports (`enable.partition.eof`)."""
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+def seen_from(consumer: Any, topic: str, *partitions: int) -> Iterator[Seen]:
+    """Read partitions to the ends that the consumer reports (`enable.partition.eof`)."""
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+    unread = set(partitions)
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         for message in consumer.consume(1_000, _LOOK_S):
             error = message.error()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                return
+                unread.discard(message.partition())
+                if not unread:
+                    return
+                continue
             assert error is None, error
             yield _seen(message)
             deadline = time.monotonic() + TIMEOUT_S
-    raise TimeoutError(f"neither a record nor the end of {topic}-{partition} in {TIMEOUT_S} s")
+    raise TimeoutError(f"neither a record nor the end of {topic}-{sorted(unread)} in {TIMEOUT_S} s")
 
 
 def _seen(message: Any) -> Seen:
