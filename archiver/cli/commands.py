@@ -9,7 +9,17 @@ from typer.core import TyperGroup
 
 PURPOSES: Final = {
     "Set up": ("demo", "init", "check", "topics", "local"),
-    "Daily work": ("archive", "status", "compact", "reconcile", "reprocess", "refill", "repartition", "registry"),
+    "Daily work": (
+        "archive",
+        "status",
+        "compact",
+        "reconcile",
+        "reprocess",
+        "refill",
+        "repartition",
+        "index",
+        "registry",
+    ),
     "Read": ("find", "replay", "files", "views", "schema"),
     "Evidence": ("verify", "audit", "journal", "hold"),
     "Remove": ("expire", "erase", "orphans"),
