@@ -42,7 +42,7 @@ class RunStore:
         folder = f"{root}/{name}/{uuid}"
         if f"{folder}/".startswith(f"{table_location}/"):
             raise ConfigError(
-                "The index must lie outside every table's location: the table's upkeep by others would remove it",
+                "the index must lie outside of all tables: other engines take its objects for orphans there",
                 key="index.location",
                 location=root,
                 table=name,
