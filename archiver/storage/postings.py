@@ -57,12 +57,21 @@ class TermOffsets:
 
 def postings_of(found: TermOffsets, most_exact: int) -> pa.Table:
     """Return sorted postings. A term with more than `most_exact` offsets in a partition gets a bitmap."""
-    order = np.lexsort((found.offsets, found.partitions, found.terms))
+    order = _order(found)
     terms, partitions, offsets = found.terms[order], found.partitions[order], found.offsets[order]
     table = pa.table(
         [pa.array(terms), pa.array(partitions), pa.array(offsets), pa.nulls(len(terms), pa.binary())], schema=POSTINGS
     )
     return _packed(table, most_exact)
+
+
+def _order(found: TermOffsets) -> Numbers:
+    """Sort by terms, partitions and offsets. Most files have their rows in order of offsets."""
+    partitions, offsets = found.partitions, found.offsets
+    falls = (partitions[1:] < partitions[:-1]) | ((partitions[1:] == partitions[:-1]) & (offsets[1:] < offsets[:-1]))
+    if falls.any():
+        return np.lexsort((offsets, partitions, found.terms))
+    return np.argsort(found.terms, kind="stable")
 
 
 def merged_postings(parts: Sequence[pa.Table], most_exact: int) -> pa.Table:
