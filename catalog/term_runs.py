@@ -15,7 +15,7 @@ FAN_OUT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class LeafTable:
-    """A row for each leaf of a run: its first term, where its bytes begin, how many they are, and their CRC-32."""
+    """A row for each leaf of a run: its first term, the start and number of its bytes, and their CRC-32."""
 
     numbers: npt.NDArray[np.int64]
 

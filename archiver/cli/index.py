@@ -49,7 +49,7 @@ def rebuild(
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
-    """Drop runs and build them again. Meanwhile searches read the files. Repairs a damaged index."""
+    """Drop runs and build them again. Searches read the files until then. Repairs a damaged index."""
     _build(topics or (), config, lambda index: index.rebuild(columns or ()), as_json=as_json)
 
 

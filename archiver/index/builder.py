@@ -98,13 +98,13 @@ class IndexBuild:
                     self._register()
             self._register()
         finally:
-            written = [run.path for each in self._collected.values() for run in each.runs]
+            written = [run.path for collected in self._collected.values() for run in collected.runs]
             self.report.failures += self.store.delete_all(written)
         return self.report
 
     @property
     def _entries(self) -> int:
-        return sum(each.entries for each in self._collected.values())
+        return sum(collected.entries for collected in self._collected.values())
 
     def _missing(self) -> list[tuple[TableFile, tuple[IndexedColumn, ...]]]:
         """The files in order of offsets, with the columns that don't cover them."""
@@ -153,8 +153,8 @@ class IndexBuild:
                     for at, terms in column.terms(rows, records, storage.mappings):
                         kept = is_record[at]
                         places = at[kept]
-                        found = TermOffsets(terms[kept], partitions[places].astype(np.int32), offsets[places])
-                        self._collect(column, found)
+                        postings = TermOffsets(terms[kept], partitions[places].astype(np.int32), offsets[places])
+                        self._collect(column, postings)
         finally:
             opened.close()
 
@@ -168,8 +168,8 @@ class IndexBuild:
             collected.parts.append(found)
             collected.entries += len(found)
         if self._entries * ENTRY_BYTES >= 2 * self.memory:  # a large file becomes several runs
-            for each in self.columns:
-                self._write(each, is_last=False)
+            for large in self.columns:
+                self._write(large, is_last=False)
 
     def _of(self, column: IndexedColumn) -> _Collected:
         return self._collected.setdefault(column.identity, _Collected())
@@ -178,9 +178,9 @@ class IndexBuild:
         collected = self._of(column)
         if not collected.parts and not (is_last and not collected.runs):
             return
-        found = TermOffsets.joined(collected.parts) if collected.parts else None
+        joined = TermOffsets.joined(collected.parts) if collected.parts else None
         collected.parts, collected.entries = [], 0
-        parts = [] if found is None else [postings_of(found, MOST_EXACT[column.kind])]
+        parts = [] if joined is None else [postings_of(joined, MOST_EXACT[column.kind])]
         spans = [(partition, *span) for partition, span in collected.spans.items()]
         collected.runs.append(self.store.write(column, parts, begun_ms=self.begun_ms, spans=spans))
 

@@ -88,7 +88,7 @@ class IndexedColumn:
 def resolve_columns(
     settings: Sequence[IndexedValue], schema: Schema, ledger: LedgerState, topic: str
 ) -> tuple[IndexedColumn, ...]:
-    """Return the configured columns of a table. Raises ConfigError for one that it lacks, or that can't be indexed."""
+    """Return the configured columns of a table. Raises ConfigError for a missing column or type."""
     history = ColumnHistory(ledger)
     return tuple(_resolved(setting, schema, ledger, history, topic) for setting in settings)
 
@@ -98,7 +98,7 @@ def indexed_leaf(
 ) -> tuple[str, str, int] | None:
     """Return the identity, mapping and term that a row has if the condition holds. None if no index says so.
 
-    `column` is that of a condition on a column.
+    `column` belongs to a condition on a column.
     """
     match leaf:
         case BytesAre("key", "=", value) if key_id is not None:
@@ -155,7 +155,7 @@ def _table_column(name: str, schema: Schema, ledger: LedgerState, history: Colum
         raise _refused(name, f"the table has no such column{hint}", topic) from None
     kind = field.field_type
     if isinstance(kind, StructType):
-        raise _refused(name, "it has columns of its own: name one of these", topic)
+        raise _refused(name, "it is a struct: name one of its columns", topic)
     if not _is_indexable(name, schema):
         raise _refused(
             name, f"only texts, bytes and whole numbers outside of lists and maps have terms: its type is {kind}", topic
@@ -163,8 +163,7 @@ def _table_column(name: str, schema: Schema, ledger: LedgerState, history: Colum
     if history.is_enum(field.field_id):
         raise _refused(name, "it is an enum, and rows of older schema versions may have other names", topic)
     asked = ColumnIs(tuple(name.split(".")), _any_constant(kind))
-    found = table_columns(Where(name, asked), schema, ledger)[asked]
-    return _with_all_former(found, history)
+    return _with_all_former(table_columns(Where(name, asked), schema, ledger)[asked], history)
 
 
 def _any_constant(kind: IcebergType) -> Constant:

@@ -44,32 +44,34 @@ class TermLookup:
     leaves: int = 0
 
     @classmethod
-    def of(cls, state: IndexState, terms: Iterable[IndexedTerm], objects: ObjectStore) -> Self:
+    def of(
+        cls, state: IndexState, terms: Iterable[IndexedTerm], objects: ObjectStore, *, most: int = MOST_LEAVES
+    ) -> Self:
         """Read the leaves that may have the terms. Errors of runs are logged, not raised."""
         distinct = set(terms)
-        wanted: dict[tuple[int, int], list[IndexedTerm]] = {}
-        for place, run in enumerate(state.runs):
+        leaves: dict[tuple[int, int], list[IndexedTerm]] = {}
+        for number, run in enumerate(state.runs):
             for term in distinct:
                 if term.column == run.column:
                     for leaf in run.leaves.of_term(term.term):
-                        wanted.setdefault((place, leaf), []).append(term)
-        if len(wanted) > MOST_LEAVES:
+                        leaves.setdefault((number, leaf), []).append(term)
+        if len(leaves) > most:
             return cls(state=IndexState(files={}), problem="the condition has more values than the index is read for")
         readers = [LeafReader(run.path, run.leaves, run.footer) for run in state.runs]
         spots: dict[IndexedTerm, list[Spots]] = {term: [] for term in distinct}
         failed = set[str]().union(*state.files.values()) - {run.id for run in state.runs}  # merged since
         problem: str | None = None
-        with ThreadPoolExecutor(min(AT_ONCE, len(wanted)) or 1, thread_name_prefix="index") as pool:
+        with ThreadPoolExecutor(min(AT_ONCE, len(leaves)) or 1, thread_name_prefix="index") as pool:
             reads = {
-                key: pool.submit(_read, state.runs[key[0]], readers[key[0]], key[1], found, objects)
-                for key, found in wanted.items()
+                key: pool.submit(_read, state.runs[key[0]], readers[key[0]], key[1], named, objects)
+                for key, named in leaves.items()
             }
-            for (place, _), read in reads.items():
+            for (number, _), read in reads.items():
                 try:
                     for term, spot in read.result().items():
                         spots[term].append(spot)
                 except StorageError as error:
-                    failed.add(state.runs[place].id)
+                    failed.add(state.runs[number].id)
                     problem = str(error)
         if problem is not None:
             _LOG.warning("%d runs of the index can't be read; their files are searched: %s", len(failed), problem)
@@ -78,7 +80,7 @@ class TermLookup:
             spots={term: Spots.joined(parts) for term, parts in spots.items()},
             failed=frozenset(failed),
             problem=problem,
-            leaves=len(wanted),
+            leaves=len(leaves),
         )
 
     def covers(self, column: str, paths: Sequence[str]) -> Mask:

@@ -121,7 +121,7 @@ def _bitmap(offsets: Numbers, bitmaps: pa.ChunkedArray) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Spots:
-    """Where a term may be: sorted, closed intervals of offsets, by partition."""
+    """The offsets at which a term may be: sorted, closed intervals by partition."""
 
     intervals: dict[int, tuple[Numbers, Numbers]]
 
@@ -136,7 +136,7 @@ class Spots:
 
     @classmethod
     def joined(cls, spots: Sequence[Spots]) -> Self:
-        partitions = {partition for each in spots for partition in each.intervals}
+        partitions = {partition for spot in spots for partition in spot.intervals}
         return cls(
             {
                 partition: _sorted(
@@ -170,6 +170,6 @@ def _intervals(rows: pa.Table) -> Iterator[tuple[int, Numbers, Numbers]]:
 
 
 def _sorted(bounds: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
-    """Sort intervals by their starts. Ends never fall: those of overlapping ones are the highest of all before."""
+    """Sort intervals by their starts. Ends never fall: an end is the highest of all before."""
     order = np.argsort(bounds[0], kind="stable")
     return bounds[0][order], np.maximum.accumulate(bounds[1][order])

@@ -154,10 +154,10 @@ class TopicIndex:
     def drop(self, names: Sequence[str] = ()) -> tuple[int, BuildReport]:
         """Delete the runs of columns, by default of all. Returns how many, and the failures. Raises ConfigError."""
         runs = self._runs()
-        known = {run.name for run in runs} | {setting.column for setting in self._settings}
+        names_of_runs = {run.name for run in runs} | {setting.column for setting in self._settings}
         for name in names:
-            if name not in known:
-                near = get_close_matches(name, known, 3)
+            if name not in names_of_runs:
+                near = get_close_matches(name, names_of_runs, 3)
                 raise ConfigError(
                     "the topic has no such index",
                     topic=self._topic.topic,

@@ -270,8 +270,8 @@ class SearchedTopic:
             case "cut":
                 path.write_bytes(data[: draw(st.integers(0, len(data) - 1))])
             case "flipped":
-                place = draw(st.integers(0, len(data) - 1))
-                path.write_bytes(data[:place] + bytes([data[place] ^ 1 << draw(st.integers(0, 7))]) + data[place + 1 :])
+                byte = draw(st.integers(0, len(data) - 1))
+                path.write_bytes(data[:byte] + bytes([data[byte] ^ 1 << draw(st.integers(0, 7))]) + data[byte + 1 :])
             case "swapped":
                 path.write_bytes(draw(st.sampled_from(self.index.objects())).read_bytes())
             case _:

@@ -1,4 +1,4 @@
-"""The Parquet files of term runs: sorted rows in leaves (row groups), and the postings of few terms read from one leaf.
+"""The Parquet files of term runs: sorted rows in leaves (row groups), and reads of single row groups.
 
 The columns are as in Iceberg's draft of secondary indexes: the transformed value, then the key of the row.
 """
@@ -83,7 +83,7 @@ def write_leaves(file: SpoolFile, parts: Iterable[pa.Table]) -> WrittenLeaves:
 
 @dataclass(slots=True)
 class LeafReader:
-    """Reads leaves of one file, whose bytes the caller has fetched."""
+    """Reads row groups of one file, whose bytes the caller has fetched."""
 
     path: str
     leaves: LeafTable
@@ -151,7 +151,7 @@ def _leaves(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _extent(footer: pq.FileMetaData, number: int) -> tuple[int, int]:
-    """Return where the bytes of a row group begin, and how many they are."""
+    """Return the start and the number of the bytes of a row group."""
     group = footer.row_group(number)
     columns = [group.column(index) for index in range(group.num_columns)]
     start = min(it.dictionary_page_offset or it.data_page_offset for it in columns)

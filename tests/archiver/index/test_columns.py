@@ -38,7 +38,7 @@ def test_keys_headers_and_columns_are_indexed() -> None:
         ("val.nam", "the table has no such column; there is val.name"),
         ("val.custmer.id", "there is val.customer.id"),
         ("val.price", "only texts, bytes and whole numbers .* double"),
-        ("val.customer", "it has columns of its own"),
+        ("val.customer", "name one of its columns"),
         ("val.tags", "only texts, bytes and whole numbers"),
         ("val.tags.element", "outside of lists and maps"),
         ("val.kind", "it is an enum"),

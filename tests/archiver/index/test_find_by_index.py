@@ -17,10 +17,11 @@ from archiver.find.query import FindQuery
 from archiver.find.report import BY_INDEX, FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
-from archiver.index import lookup
+from archiver.index.lookup import IndexedTerm, TermLookup
 from archiver.storage.parquet import writer
 from archiver.terminal.find_screen import explained, report_json
 from catalog.errors import RegistryUnreachable
+from catalog.term_runs import IndexState
 from tests.support.archive.lake import Lake
 from tests.support.archive.memory_index import LakeIndex
 from tests.support.archive.shop_of_two_schemas import Shop
@@ -228,12 +229,13 @@ def test_a_store_that_takes_nothing_fails_the_build_alone(orders: LakeIndex, tmp
     assert offsets(search(orders, key="order-7")) == [place(orders, 7)]
 
 
-def test_too_many_values_read_the_files(orders: LakeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "MOST_LEAVES", 0)
+def test_too_many_values_read_the_files(orders: LakeIndex) -> None:
     orders.build()
-    result = search(orders, where="key in ('order-1', 'order-2')")
-    assert len(offsets(result)) == 2
-    assert result.report.index_error == "the condition has more values than the index is read for"
+    run = next(run for run in orders.registry.runs.values() if run.name == "key")
+    state = IndexState(runs=(run,), files={("key", "path"): frozenset([run.id])})
+    answers = TermLookup.of(state, [IndexedTerm("key", 5)], orders.store.objects, most=0)
+    assert answers.problem == "the condition has more values than the index is read for"
+    assert not answers.covers("key", ["path"]).any()
 
 
 def test_retired_offsets_leave_with_merges(orders: LakeIndex) -> None:

@@ -44,7 +44,7 @@ def test_runs_that_were_begun_later_stay(indexed: LakeIndex) -> None:
     assert len(indexed.objects()) == 3
 
 
-def test_objects_of_ended_builds_are_deleted_once_no_build_is_alive(indexed: LakeIndex) -> None:
+def test_objects_of_ended_builds_are_deleted(indexed: LakeIndex) -> None:
     stray = indexed.objects()[0].with_name("01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet")
     stray.write_bytes(b"terms")
     indexed.registry.claimed = [RewritingRun(id="index-1", begun_ms=5, silent_seconds=1.0)]
@@ -59,7 +59,7 @@ def test_objects_of_ended_builds_are_deleted_once_no_build_is_alive(indexed: Lak
     assert len(indexed.objects()) == 3
 
 
-def test_a_run_that_cannot_be_deleted_is_out_of_use_and_tried_again(indexed: LakeIndex) -> None:
+def test_a_deletion_that_fails_is_tried_again(indexed: LakeIndex) -> None:
     class Denied(RunStore):
         def delete(self, path: str) -> None:
             raise StorageDenied("the store denies it", file=path)

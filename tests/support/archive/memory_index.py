@@ -107,7 +107,7 @@ class LakeIndex:
         self, *, registry: Any = None, ledger: Callable[..., LedgerState] | None = None, bounded: Any = None
     ) -> TopicArchive:
         """Return the lake's archive, with this index."""
-        sources = RegistrySources(registry, ledger, self.lake._absent, self._state, self.store.objects)
+        sources = RegistrySources(registry, ledger, self.lake.absent, self._state, self.store.objects)
         return TopicArchive(TOPIC.topic, self.lake, registry=sources, bounded=bounded)
 
     def _state(self, _cluster_id: str, _uuid: Any, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
