@@ -149,8 +149,8 @@ def _table_column(name: str, schema: Schema, ledger: LedgerState, history: Colum
     try:
         field = schema.find_field(name)
     except ValueError:
-        known = [path for path in schema.column_names if _is_indexable(path, schema)]
-        near = get_close_matches(name, known, _SHOWN)
+        indexable = [path for path in schema.column_names if _is_indexable(path, schema)]
+        near = get_close_matches(name, indexable, _SHOWN)
         hint = f"; there is {' and '.join(near)}" if near else ""
         raise _refused(name, f"the table has no such column{hint}", topic) from None
     kind = field.field_type
