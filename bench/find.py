@@ -7,6 +7,8 @@ values that are looked up don't occur. Sides take turns: `find` (`archiver.find`
 `--latency` is waited for at each request of `find`. Results are medians; the ratio is the scan's time divided by
 find's, by the clock and by CPU. Requests are opened files and reads of data files.
 
+The same keys are looked up with an index of keys, in as many runs as a level has without a merge, and in one run.
+
 Then two cities are looked up, which bounds rule out in no file: one order of one file has the first, no order the
 second. Sides: hashes in the registry (a dictionary here), sets in the files alone, neither, and DuckDB.
 """
@@ -39,15 +41,18 @@ from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
 from archiver.find.source import FindSource
+from archiver.index.builder import ENTRY_BYTES
 from archiver.records.matching import SelectedRecords
 from archiver.records.selection import Selection
 from archiver.replay.export import Export
 from archiver.storage.metered import ReadMeter
 from archiver.storage.parquet.reader import ParquetSegmentReader
 from archiver.storage.value_sets import ValueSets
+from catalog.term_runs import FAN_OUT
 from schema_mapping import Assignment, LedgerState, SourceSchema, assign
 from tests.archiver.conftest import Archive
 from tests.support.archive.lake import Lake, schema_of
+from tests.support.archive.memory_index import LakeIndex
 from tests.support.storage.filled_rows import rows_of
 
 T = TypeVar("T")
@@ -80,13 +85,14 @@ class SearchedTable:
     rare: int
     """The offset of the order that has the rare city."""
 
-    def find(self, where: str, latency: float) -> tuple[list[int], FindReport]:
+    def find(self, where: str, latency: float, index: LakeIndex | None = None) -> tuple[list[int], FindReport]:
         query = FindQuery.parse(where=where)
-        meter = SlowMeter()
-        meter.latency = latency
-        report = FindReport(reads=meter)
+        meter, of_index = SlowMeter(), SlowMeter()
+        meter.latency = of_index.latency = latency
+        report = FindReport(reads=meter, index_reads=of_index)
+        opens = self.lake.archive if index is None else index.archive
         source = FindSource.open(
-            query, lambda bounded: self.lake.archive(ledger=lambda *_: self.made.state, bounded=bounded), report
+            query, lambda bounded: opens(ledger=lambda *_: self.made.state, bounded=bounded), report
         )
         return _offsets(batch for _, batch in Search(query=query, sources=[source], report=report)), report
 
@@ -175,6 +181,34 @@ def compare_sets(table: SearchedTable, latency: float) -> None:
             print(f"  {side}: {_median(took, 0) * 1000:,.1f} ms, {_median(took, 1) * 1000:,.1f} ms of CPU{read}")
 
 
+def compare_index(table: SearchedTable, folder: Path, lookups: int, latency: float) -> None:
+    """Look keys up with an index of several runs, and of one."""
+    for runs in (FAN_OUT - 1, 1):
+        entries = len(table.keys) // runs
+        index = LakeIndex(table.lake, folder / f"index-{runs}", "key", memory=entries * ENTRY_BYTES)
+        seconds, built = timed(lambda index=index: index.build(ledger=lambda *_: table.made.state))  # type: ignore[misc]
+        millions = len(table.keys) / 1e6
+        print(
+            f"index, runs: {runs}; {seconds[1] / millions:,.2f} s of CPU for a million keys,"
+            f" {built.size_bytes / len(table.keys):,.1f} bytes a key"
+        )
+        draw = random.Random(2)
+        for is_there in (True, False):
+            times, requests, sizes = [], [], []
+            for _ in range(lookups):
+                key = draw.choice(table.keys) + (b"" if is_there else b"x")
+                seconds, (matches, report) = timed(partial(table.find, f"key = '{key.decode()}'", latency, index))
+                assert matches == ([table.keys.index(key)] if is_there else []), (key, matches)
+                times.append(seconds)
+                requests.append(report.reads.requests + report.index_reads.requests)
+                sizes.append(report.reads.size_bytes + report.index_reads.size_bytes)
+            print(
+                f"  {'a' if is_there else 'an absent'} key: {_median(times, 0) * 1000:,.0f} ms,"
+                f" {_median(times, 1) * 1000:,.0f} ms of CPU, {statistics.median(requests):,.0f} requests,"
+                f" {statistics.median(sizes):,.0f} bytes"
+            )
+
+
 def timed(call: Callable[[], T]) -> tuple[tuple[float, float], T]:
     """Call. Return the seconds and the CPU seconds of the process that it took, and the result."""
     started, used = time.perf_counter(), time.process_time()
@@ -212,6 +246,7 @@ def main() -> None:
             seconds, matches = timed(partial(table.duckdb, '"key"."__raw__"', key))
             assert matches == expected
             peers.append(seconds)
+        compare_index(table, Path(folder), chosen.lookups, chosen.latency)
         compare_sets(table, chosen.latency)
     took = [f"{_median(finds, kind) * 1000:,.0f} ms" for kind in (0, 1)]
     print(f"find {took[0]}, {took[1]} of CPU")

@@ -17,5 +17,6 @@ __all__ = [
     "ranges",
     "recognition",
     "registry",
+    "term_runs",
     "value_terms",
 ]

@@ -6,7 +6,7 @@ Never reads a replaced table under the same name, nor a table that was set back 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -44,6 +44,7 @@ from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+from catalog.term_runs import IndexState
 from catalog.value_terms import Lookup
 from schema_mapping.columns.ledger import LedgerState
 
@@ -59,12 +60,15 @@ VALUES_WITHIN: Final = 5.0
 class RegistrySources:
     """What the registry knows of a table, by the ids of cluster and table.
 
-    `mappings` reads mappings of rows, `ledger` the columns of all schema versions. `values` is as in `absent_values`.
+    `mappings` reads mappings of rows, `ledger` the columns of all schema versions. `values` is as in `absent_values`,
+    `index` as in `index_state`, and `runs` has the objects of runs.
     """
 
     mappings: Callable[[str, UUID], MappingSource] | None = None
     ledger: Callable[[str, UUID], LedgerState] | None = None
     values: Callable[[str, UUID, Sequence[str], Sequence[Lookup]], Mapping[str, Sequence[bool]]] | None = None
+    index: Callable[[str, UUID, Mapping[str, str], Sequence[str]], IndexState] | None = None
+    runs: ObjectStore = field(default_factory=ObjectStore)
 
 
 class TopicArchive:
@@ -97,12 +101,15 @@ class TopicArchive:
         table = tables.load(topic)
         self.cluster_id = table.properties.get(keys.CLUSTER_ID, "")
         self.table_uuid = table.metadata.table_uuid
+        self.location = table.location()
         named = table.properties.get(keys.TOPIC_ID)
         self.topic_id = UUID(named) if named else None
         fallback = sources.mappings(self.cluster_id, self.table_uuid) if sources.mappings else NoMappings()
         self._mappings = KnownMappings(topic, fallback)
         self._ledger = sources.ledger
         self._values = sources.values
+        self._index = sources.index
+        self.runs = sources.runs
         self._schema = table.schema()
         ids = frozenset[int]() if bounded is None else bounded(self)
         cache = None if spill is None else PlanCache.below(spill)
@@ -121,6 +128,15 @@ class TopicArchive:
         Leaves out files that the registry has no values of. Raises RegistryError.
         """
         return {} if self._values is None else self._values(self.cluster_id, self.table_uuid, paths, lookups)
+
+    def index_state(self, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
+        """Return the runs of indexed columns, given with their mappings, and the files that they cover.
+
+        Raises RegistryError.
+        """
+        if self._index is None:
+            return IndexState(files={})
+        return self._index(self.cluster_id, self.table_uuid, mappings, paths)
 
     @property
     def schema(self) -> Schema:
@@ -290,12 +306,22 @@ def open_archive(
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
             return {} if row is None else reader.values.absent(row, paths, lookups)
 
+    def index(cluster_id: str, table_uuid: UUID, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
+        from catalog.registry import RegistryReader
+
+        with RegistryReader(config.registry.dsn, connections=1, answers_within=VALUES_WITHIN) as reader:
+            row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+            return IndexState(files={}) if row is None else reader.index.state(row, mappings, paths)
+
     coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
+    sources = RegistrySources(registry, ledger, values)
+    if config.index.location is not None:
+        sources = replace(sources, index=index, runs=ObjectStore.of(config.catalog, attempts=1))
     spool = config.archive.spool
     return TopicArchive(
         topic,
         source,
-        registry=RegistrySources(registry, ledger, values),
+        registry=sources,
         coercion=coercion,
         spill=spool,
         bounded=bounded,

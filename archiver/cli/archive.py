@@ -64,6 +64,7 @@ def archive(
             from archiver.terminal.expire_screen import ExpireNotes
             from archiver.terminal.output import Output
             from archiver.upkeep.compact.chore import compaction
+            from archiver.upkeep.indexing import indexing
             from archiver.upkeep.retire.chore import retirement
 
         output = Output(ArchiveScreen(Terminal(), repeats=seconds is not None), as_json=as_json)
@@ -80,6 +81,7 @@ def archive(
                         TIDYING,
                         retirement(loaded, to.retirement, latest=lambda: load_config(config)),
                         compaction(loaded, notes),
+                        indexing(loaded),
                     ),
                     to.chores,
                 ),

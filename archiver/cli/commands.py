@@ -18,6 +18,7 @@ PURPOSES: Final = {
         "refill",
         "abandon",
         "repartition",
+        "index",
         "registry",
     ),
     "Read": ("find", "replay", "files", "views", "schema"),

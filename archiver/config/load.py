@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from archiver.config.flight_section import FlightSection, needs_kafka
+from archiver.config.index_section import IndexSection
 from archiver.config.mistakes import explain, key_text
 from archiver.config.model import (
     ArchiveSection,
@@ -80,6 +81,10 @@ class Config:
         return _anchored_paths(self._file.flight, self._folder, "wal") or self._file.flight
 
     @property
+    def index(self) -> IndexSection:
+        return self._file.index
+
+    @property
     def traces(self) -> TracesSection | None:
         return self._file.traces
 
@@ -127,6 +132,11 @@ class Config:
         parsed = _validate(TopicConfig, settings, key)
         if self._file.schema_registry is None:
             _refuse_envelopes(parsed, key_text(key))
+        if parsed.index and self._file.index.location is None:
+            raise ConfigError(
+                "an index needs a place outside of all tables: set `location` in [index]",
+                key=key_text((*(key if "index" in self._file.topics[section] else ("defaults",)), "index")),
+            )
         return parsed.model_copy(
             update={"key": parsed.key.anchored(self._folder), "value": parsed.value.anchored(self._folder)}
         )

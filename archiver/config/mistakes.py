@@ -137,7 +137,8 @@ def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _MistakeP
             current = member
         else:
             path.append(str(part))
-            current = (get_args(annotation) or (None,))[-1] if get_origin(annotation) is not None else None
+            inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]  # of tuple[X, ...]
+            current = inner[-1] if inner and get_origin(annotation) is not None else None
     return _MistakePlace(tuple(path), field, section, is_secret)
 
 

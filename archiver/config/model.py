@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from archiver.codecs import CODEC_WORDS
 from archiver.config.flight_section import LISTEN, MOST_PARTITIONS, FlightSection, check_flight_topic, needs_kafka
 from archiver.config.formats import FormatConfig, RawFormat
+from archiver.config.index_section import IndexedValues, IndexSection
 from archiver.config.quantities import Bytes, Seconds, bytes_text, seconds_text
 from archiver.config.section import Section
 from archiver.config.serve_security import AclSection, OauthSection, QuotaSection, SaslSection, TlsSection
@@ -77,6 +78,7 @@ class TopicSection(Section):
     bloom_filters: Annotated[tuple[str, ...], Field(max_length=MAX_BLOOM_FILTERS)] | None = None
     encodings: Literal["by_values", "plain"] = "by_values"
     bloom_filter_fpp: float = Field(default=0.01, ge=0.0001, le=0.5)
+    index: IndexedValues = ()
     key: FormatConfig = RawFormat()
     value: FormatConfig = RawFormat()
     on_parse_error: Literal["pass_through", "halt"] = "pass_through"
@@ -303,6 +305,7 @@ class ConfigFile(Section):
     metrics: MetricsSection | None = None
     serve: ServeSection = ServeSection()
     flight: FlightSection = FlightSection()
+    index: IndexSection = IndexSection()
     traces: TracesSection | None = None
     defaults: Mapping[str, object] = Field(default_factory=dict)
     topics: Mapping[str, Mapping[str, object]] = Field(default_factory=dict)

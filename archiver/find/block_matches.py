@@ -14,12 +14,11 @@ from archiver.archive.records import KAFKA_IDS
 from archiver.archive.table_files import TableFile
 from archiver.find.report import FindReport
 from archiver.find.source import FindSource
-from archiver.records.column_answers import answer
+from archiver.records.column_answers import answer, ids_to_read
 from archiver.records.where import Answers, Mask
-from archiver.storage.row_columns import find_field
 from archiver.storage.segment import Block
 from schema_mapping import names
-from schema_mapping.columns.fixed import HEADERS_ID, KEY_ID, SCHEMA_VERSION_ID
+from schema_mapping.columns.fixed import HEADERS_ID
 
 Numbers = npt.NDArray[np.int64]
 _VALUE: Final = "value"
@@ -57,7 +56,7 @@ def block_matches(
     """
     parts = source.query.where.parts
     needs_values = _VALUE in parts
-    ids = KAFKA_IDS | _column_ids(source, opened)
+    ids = KAFKA_IDS | ids_to_read(source.columns.values(), opened.reader.schema)
     if needs_values:
         ids |= opened.assembler.field_ids
     if "key" in parts and source.facts.key_id is not None:
@@ -95,17 +94,6 @@ def block_matches(
     report.add(blocks_read=1, rows_judged=first - block.first_row, unjudged=sum(it.num_rows for it in doubtful))
     columns = [np.concatenate(column).astype(np.int64) for column in zip(*parts_found, strict=True)]
     return BlockMatches(MatchedBlock(source, file, block), *(columns or [np.empty(0, np.int64)] * 4))
-
-
-def _column_ids(source: FindSource, opened: OpenFile) -> frozenset[int]:
-    """The columns that the condition needs, and whole keys or values if the file has none of these."""
-    ids = {SCHEMA_VERSION_ID}
-    for column in source.columns.values():
-        own = (column.field_id, *column.unrecognized, *column.former)
-        ids.update((*own, *filter(None, [column.errors])))
-        if column.part_id == KEY_ID or all(find_field(opened.reader.schema, identifier) is None for identifier in own):
-            ids.add(column.part_id)
-    return frozenset(ids)
 
 
 def _answers(source: FindSource, rows: pa.RecordBatch) -> Answers:

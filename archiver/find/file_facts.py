@@ -16,7 +16,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, FixedType, IntegerType, LongType, StringType
 
 from archiver.archive import file_columns
-from archiver.find.report import BY_COLUMN, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME, BY_VALUES
+from archiver.find.index_facts import IndexFacts
+from archiver.find.report import BY_COLUMN, BY_INDEX, BY_KEY, BY_POSITION, BY_RETIREMENT, BY_TIME, BY_VALUES
 from archiver.find.value_facts import Absent, ValueFacts, needs_of
 from archiver.records.column_answers import has_column, is_comparison
 from archiver.records.possible import Leaf, leaves_of, may_hold
@@ -36,13 +37,14 @@ _TEXTS: Final = (StringType, BinaryType, FixedType)
 class FileFacts:
     """Judges conditions by the columns of `file_columns`, with bounds of the condition's columns.
 
-    `key_id` is the column of raw keys. `versions` are the mappings of all schema versions.
+    `key_id` is the column of raw keys. `versions` are the mappings of all schema versions of the `ledger`.
     """
 
     schema: Schema
     columns: Mapping[ColumnIs, TableColumn]
     key_id: int | None
     versions: tuple[RowMapping, ...]
+    ledger: LedgerState | None = None
 
     @classmethod
     def of(
@@ -50,7 +52,7 @@ class FileFacts:
     ) -> FileFacts:
         """Make the facts of a table. Without conditions on columns it needs no ledger."""
         versions = () if ledger is None else tuple(row_mapping_from_text(it.mapping) for it in ledger.versions)
-        return cls(schema=schema, columns=columns, key_id=key_id, versions=versions)
+        return cls(schema=schema, columns=columns, key_id=key_id, versions=versions, ledger=ledger)
 
     @property
     def bounded(self) -> frozenset[int]:
@@ -61,11 +63,16 @@ class FileFacts:
         return frozenset(identifier for identifier in ids if _is_scalar(self.schema, identifier))
 
     def possible(
-        self, where: Where, files: pa.Table, first_offsets: Mapping[int, int], absent: Absent
+        self,
+        where: Where,
+        files: pa.Table,
+        first_offsets: Mapping[int, int],
+        absent: Absent,
+        index: IndexFacts | None = None,
     ) -> tuple[npt.NDArray[np.int64], Counter[str]]:
         """Return the files that may hold matching records, by position, and how many each reason rules out.
 
-        `absent` is called at most once, with the files that nothing else rules out.
+        `absent` and `index` are used at most once, for the files that nothing before rules out.
         """
         left = np.arange(files.num_rows)
         ruled_out: Counter[str] = Counter()
@@ -76,6 +83,7 @@ class FileFacts:
             (BY_KEY, lambda rows: self._may(where, rows, ("partition", "offset", "time", "key"))),
             (BY_COLUMN, lambda rows: self._may(where, rows, _BY_BOUNDS)),
             (BY_VALUES, lambda rows: self._may_by_values(where, rows, absent)),
+            (BY_INDEX, lambda rows: self._may_by_index(where, rows, index)),
         )
         for reason, judge in judges:
             if len(left):
@@ -98,6 +106,14 @@ class FileFacts:
             return self._judge(leaf, files, _BY_BOUNDS) & possible
 
         return may_hold(where.condition, judge)
+
+    def _may_by_index(self, where: Where, files: pa.Table, index: IndexFacts | None) -> Mask:
+        if index is None or not index.terms:
+            return np.ones(files.num_rows, np.bool_)
+        index.look_up(files[file_columns.PATH].to_pylist())
+        return may_hold(
+            where.condition, lambda leaf: self._judge(leaf, files, _BY_BOUNDS) & index.files_with(leaf, files)
+        )
 
     def _judge(self, leaf: Leaf, files: pa.Table, by: tuple[str, ...]) -> Mask:
         match leaf:

@@ -16,9 +16,10 @@ BY_COLUMN: Final = "bounds of columns"
 BY_RETIREMENT: Final = "retired records"
 BY_STATISTICS: Final = "statistics"
 BY_VALUES: Final = "sets of values"
+BY_INDEX: Final = "the index"
 BY_FILTER: Final = "bloom filters"
 
-REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_VALUES, BY_FILTER)
+REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STATISTICS, BY_VALUES, BY_INDEX, BY_FILTER)
 """In the order in which they are tried."""
 
 
@@ -43,6 +44,12 @@ class FindReport:
     blocks_out: Counter[str] = field(default_factory=Counter)
     reads: ReadMeter = field(default_factory=ReadMeter)
     """Requests for data files and their delete files. Manifests aren't counted."""
+    index_runs: int = 0
+    index_leaves: int = 0
+    index_reads: ReadMeter = field(default_factory=ReadMeter)
+    """Requests for runs of the index."""
+    index_error: str | None = None
+    """Why the index, or some of its runs, isn't used."""
     registry_error: str | None = None
     """Why the registry's values of files aren't used. Each topic would fail in the same way."""
     _lock: Lock = field(default_factory=Lock)

@@ -26,7 +26,7 @@ from archiver.find.file_cache import FileCache
 from archiver.find.order import OrderedMatches, PendingMatches, SortPlace, place_of
 from archiver.find.point_reads import read_points
 from archiver.find.query import FindQuery
-from archiver.find.report import BY_FILTER, BY_STATISTICS, BY_VALUES, FindReport
+from archiver.find.report import BY_FILTER, BY_INDEX, BY_STATISTICS, BY_VALUES, FindReport
 from archiver.find.source import FileQueue, FindSource
 from archiver.observer import Observer, ignore
 from archiver.records.block_facts import BlockFacts, time_bounds
@@ -226,12 +226,14 @@ class Search:
             ]
             left = [fact for fact in facts if fact.by_statistics(source.query.where)]
             listed = [fact for fact in left if fact.by_sets(source.query.where)]
-            kept = self._filtered(source, listed)
+            indexed = [fact for fact in listed if source.index.may_hold(source.query.where, unit.file.path, fact)]
+            kept = self._filtered(source, indexed)
             self.report.add(files_opened=1, blocks=len(blocks))
             out = {
                 BY_STATISTICS: len(facts) - len(left),
                 BY_VALUES: len(left) - len(listed),
-                BY_FILTER: len(listed) - len(kept),
+                BY_INDEX: len(listed) - len(indexed),
+                BY_FILTER: len(indexed) - len(kept),
             }
             self.report.rule_out(blocks=Counter(out))
             return [self._block(unit, fact) for fact in kept]

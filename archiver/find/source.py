@@ -19,6 +19,7 @@ from archiver.archive.plan import TopicSnapshot
 from archiver.archive.table_files import TableFile, TableFiles
 from archiver.archive.topic_archive import TopicArchive
 from archiver.find.file_facts import FileFacts
+from archiver.find.index_facts import IndexFacts
 from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.records.block_facts import raw_key_id
@@ -72,6 +73,7 @@ class FindSource:
     snapshot: TopicSnapshot
     query: FindQuery
     facts: FileFacts
+    index: IndexFacts
     storage: TopicStorage
     unjudged: UnjudgedRecords
 
@@ -99,7 +101,7 @@ class FindSource:
         """Return the files that may hold matching records, best times first."""
         files = self.snapshot.files
         left, ruled_out = self.facts.possible(
-            self.query.where, files.columns, self.snapshot.first_offsets, partial(self._absent, report)
+            self.query.where, files.columns, self.snapshot.first_offsets, partial(self._absent, report), self.index
         )
         report.add(files=len(files))
         report.rule_out(files=ruled_out)
@@ -135,6 +137,7 @@ class FindSource:
             snapshot=snapshot,
             query=query,
             facts=facts,
+            index=IndexFacts.of(query.where, facts, archive, report),
             storage=_metered(snapshot.storage, report.reads),
             unjudged=UnjudgedRecords(),
         )

@@ -56,6 +56,12 @@ class BlockFacts:
         """Whether the condition may hold for a row, by all facts. Raises subclasses of StorageError."""
         return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf) and self._by_filter(leaf))
 
+    def offset_box(self) -> tuple[int, int, int, int]:
+        """Return lowest and highest partition, and lowest and highest offset, as far as statistics have them."""
+        bounds = (_integers(self.reader, self.block, identifier) for identifier in (PARTITION_ID, OFFSET_ID))
+        partitions, offsets = (it or (-sys.maxsize, sys.maxsize) for it in bounds)
+        return (*partitions, *offsets)
+
     def _may(self, where: Where, judge: Callable[[Leaf], bool]) -> bool:
         def mask(leaf: Leaf) -> Mask:
             return np.array([judge(leaf)])

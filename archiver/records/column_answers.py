@@ -21,7 +21,7 @@ from archiver.records.possible import may_be, may_match
 from archiver.records.table_columns import TableColumn
 from archiver.records.where import COMPARE, MATCHES, Answer
 from archiver.records.where_syntax import BytesAre, Comparison, Match
-from archiver.storage.row_columns import column_by_id, field_id
+from archiver.storage.row_columns import column_by_id, field_id, find_field
 from archiver.storage.segment import Block, SegmentReader
 from schema_mapping import names
 from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
@@ -38,19 +38,39 @@ class _Reach(Enum):
 
 def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answer:
     """Evaluate the condition, with each row's schema version."""
-    there = _is_set(rows, asked.part_id)
     holds = _holds(asked, rows)
+    unknown = unknown_rows(asked, rows, mappings, has_values=holds is not None)
+    return Answer(np.zeros(rows.num_rows, np.bool_) if holds is None else holds, unknown)
+
+
+def unknown_rows(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings, *, has_values: bool) -> Mask:
+    """Return the rows of which the column doesn't say whether they have a value.
+
+    `has_values` is false if the rows lack the column, or have it in another type.
+    """
+    there = _is_set(rows, asked.part_id)
     unknown = _any(rows, (*filter(None, [asked.errors]), *asked.former))
     versions = column_by_id(rows, SCHEMA_VERSION_ID)
     for version in pc.unique(versions).to_pylist():
         mapping = _part(asked, mappings.row_mapping(version))
         reach = _reach(asked, mapping)
-        if reach is _Reach.COLUMN and holds is not None:
+        if reach is _Reach.COLUMN and has_values:
             continue
         is_told = reach is _Reach.OTHER_COLUMNS and not _left_out(asked, rows, mapping)
         hidden = _any(rows, asked.unrecognized) if is_told else there
         unknown |= hidden & _true(pc.equal(versions, version))
-    return Answer(np.zeros(rows.num_rows, np.bool_) if holds is None else holds, unknown)
+    return unknown
+
+
+def ids_to_read(columns: Iterable[TableColumn], schema: pa.Schema) -> frozenset[int]:
+    """Return what evaluating columns needs: whole keys or values if the file has none of these."""
+    ids = {SCHEMA_VERSION_ID}
+    for column in columns:
+        own = (column.field_id, *column.unrecognized, *column.former)
+        ids.update((*own, *filter(None, [column.errors])))
+        if column.part_id == KEY_ID or all(find_field(schema, identifier) is None for identifier in own):
+            ids.add(column.part_id)
+    return frozenset(ids)
 
 
 def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:

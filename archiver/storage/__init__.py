@@ -11,6 +11,7 @@ __all__ = [
     "journal_survey",
     "metered",
     "objects",
+    "postings",
     "private_folder",
     "row_columns",
     "row_order",

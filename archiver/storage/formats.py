@@ -12,9 +12,11 @@ from pyiceberg.manifest import FileFormat
 
 from archiver.errors import UnknownFormat
 from archiver.storage.parquet import ParquetFormat
+from archiver.storage.parquet.term_leaves import LEAF_ROWS, LeafReader, write_leaves
+from archiver.storage.parquet.value_hashes import can_be_hashed, value_hashes
 from archiver.storage.segment import SegmentFormat
 
-__all__ = ["FORMATS", "SegmentFormats"]
+__all__ = ["FORMATS", "LEAF_ROWS", "LeafReader", "SegmentFormats", "can_be_hashed", "value_hashes", "write_leaves"]
 
 _ALLOWED: Final = frozenset(
     file_format.value.lower() for file_format in FileFormat if file_format is not FileFormat.PUFFIN

@@ -18,6 +18,7 @@ __all__ = [
     "find_screen",
     "groups_screen",
     "hold_screen",
+    "index_screen",
     "journal_screen",
     "json_lines",
     "listing",

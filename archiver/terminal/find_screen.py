@@ -65,6 +65,12 @@ def explained(report: FindReport) -> Iterator[Text]:
     yield Text(f"manifests: {counted(report.files, 'file')}; ruled out {_reasons(report.files_out)}; {opened}")
     if report.registry_error is not None:
         yield Text(f"registry: no file was ruled out by its values: {report.registry_error}")
+    if report.index_runs:
+        used = f"{counted(report.index_runs, 'run')}, {counted(report.index_leaves, 'leaf', 'leaves')} read"
+        reads = f"{counted(report.index_reads.requests, 'request')}, {size(report.index_reads.size_bytes)}"
+        yield Text(f"index: {used} with {reads}")
+    if report.index_error is not None:
+        yield Text(f"index: files of some runs were not ruled out: {report.index_error}")
     read = f"{counted(report.blocks_read, 'row group')} read"
     yield Text(f"files: {counted(report.blocks, 'row group')}; ruled out {_reasons(report.blocks_out)}; {read}")
     yield Text(
@@ -81,6 +87,11 @@ def report_json(report: FindReport) -> dict[str, Any]:
         "files": report.files,
         "files_ruled_out": _counts(report.files_out),
         "registry_error": report.registry_error,
+        "index_runs": report.index_runs,
+        "index_leaves": report.index_leaves,
+        "index_requests": report.index_reads.requests,
+        "index_size_bytes": report.index_reads.size_bytes,
+        "index_error": report.index_error,
         "files_opened": report.files_opened,
         "row_groups": report.blocks,
         "row_groups_ruled_out": _counts(report.blocks_out),

@@ -9,6 +9,7 @@ __all__ = [
     "consent",
     "erase",
     "holds",
+    "indexing",
     "journal_upkeep",
     "orphans",
     "rebuild",

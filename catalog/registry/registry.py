@@ -45,6 +45,7 @@ from catalog.registry import (
     schema_changes,
     serve_nodes,
     served_users,
+    term_runs,
     topics,
     trimming,
 )
@@ -141,6 +142,21 @@ class FileValuesReader(Part):
 class FileValues(FileValuesReader):
     note = in_transaction(file_values.note)
     missing = in_statements(file_values.missing)
+
+
+class TermRunsReader(Part):
+    state = in_statements(term_runs.state)
+
+
+class TermRuns(TermRunsReader):
+    now_ms = in_statements(term_runs.now_ms)
+    load = in_statements(term_runs.load)
+    add = in_transaction(term_runs.add)
+    replace = in_transaction(term_runs.replace)
+    drop = in_transaction(term_runs.drop)
+    dropped = in_statements(term_runs.dropped)
+    forget = in_statements(term_runs.forget)
+    forget_files = in_transaction(term_runs.forget_files)
 
 
 class MissingObjects(Part):
@@ -339,6 +355,7 @@ class RegistryReader(_Opened):
         self.starts = PartitionStartsReader(self._postgres)
         self.ranges = RangeReader(self._postgres)
         self.values = FileValuesReader(self._postgres)
+        self.index = TermRunsReader(self._postgres)
 
 
 class Registry(_Opened):
@@ -354,6 +371,7 @@ class Registry(_Opened):
         self.starts = PartitionStarts(self._postgres)
         self.files = Files(self._postgres)
         self.values = FileValues(self._postgres)
+        self.index = TermRuns(self._postgres)
         self.missing = MissingObjects(self._postgres)
         self.rows = ExpectedRows(self._postgres)
         self.rewrites = PendingRewrites(self._postgres)

@@ -28,6 +28,7 @@ from archiver.storage.value_sets import SetLimits
 from schema_mapping import Assignment, LedgerState, RowMapping, assign
 from tests.archiver.conftest import Archive, Row
 from tests.support.archive.lake import Lake, schema_of
+from tests.support.archive.memory_index import LakeIndex
 from tests.support.schemas.proto_text import compile_text
 
 FIRST = "message M { int64 id = 1; string name = 2; }"
@@ -107,6 +108,7 @@ def quoted(octets: bytes) -> str:
     return "0x" + octets.hex()
 
 
+INDEXED = ("key", "header:h", "val.id", "val.name")
 SIGNS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -205,6 +207,10 @@ CHANGES = st.lists(
 )
 
 
+INDEXING = st.lists(st.just("build"), max_size=3)
+INJURIES = st.sampled_from([None, None, None, "cut", "flipped", "swapped", "gone"])
+
+
 class SearchedTopic:
     """A table of these files, and the records that it still has."""
 
@@ -212,6 +218,7 @@ class SearchedTopic:
         first = assign(LedgerState(), value=compile_text(FIRST))
         second = assign(first.state, value=compile_text(SECOND))
         self.versions = first, second
+        self.index: LakeIndex | None = None
         self.state, self.records = second.state, [record for _, records in files for record in records]
         self.lake = Lake(folder, first.row)
         schema = schema_of(first.row)
@@ -248,6 +255,28 @@ class SearchedTopic:
                 row_group_size=4,
             )
 
+    def build_index(self, folder: Path) -> None:
+        """Index the files of now, a run for each."""
+        self.index = self.index or LakeIndex(self.lake, folder, *INDEXED, memory=1)
+        report = self.index.build(registry=lambda *_: self, ledger=lambda *_: self.state)
+        assert not report.failures
+
+    def injure_index(self, kind: str, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        """Cut, flip, swap or remove an object of a run."""
+        assert self.index is not None
+        path = draw(st.sampled_from(self.index.objects()))
+        data = path.read_bytes()
+        match kind:
+            case "cut":
+                path.write_bytes(data[: draw(st.integers(0, len(data) - 1))])
+            case "flipped":
+                byte = draw(st.integers(0, len(data) - 1))
+                path.write_bytes(data[:byte] + bytes([data[byte] ^ 1 << draw(st.integers(0, 7))]) + data[byte + 1 :])
+            case "swapped":
+                path.write_bytes(draw(st.sampled_from(self.index.objects())).read_bytes())
+            case _:
+                path.unlink()
+
     def _delete_positions(self, kind: str, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         file = draw(st.sampled_from(self.lake.files()))
         content = pq.read_table(file.file_path.removeprefix("file://"), columns=["kafka"])
@@ -267,7 +296,8 @@ class SearchedTopic:
         report = FindReport()
 
         def opens(bounded: Any) -> Any:
-            return self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state, bounded=bounded)
+            options: dict[str, Any] = {"registry": lambda *_: self, "ledger": lambda *_: self.state, "bounded": bounded}
+            return self.lake.archive(**options) if self.index is None else self.index.archive(**options)
 
         return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=3)
 
@@ -312,9 +342,14 @@ def test_find_equals_scan(
     oldest_first, limit = data.draw(st.booleans()), data.draw(st.sampled_from([None, 1, 3]))
     with tempfile.TemporaryDirectory() as folder:
         table = SearchedTopic(Path(folder), files)
-        for change in changes:
-            if table.records:
-                table.change(change, data.draw)
+        acts = [*changes, *data.draw(INDEXING)]
+        for act in data.draw(st.permutations(acts)):
+            if act == "build":
+                table.build_index(Path(folder))
+            elif table.records:
+                table.change(act, data.draw)
+        if table.index is not None and (injury := data.draw(INJURIES)) is not None:
+            table.injure_index(injury, data.draw)
         for path in data.draw(st.lists(st.sampled_from(sorted(table.lake.values)), unique=True)):
             del table.lake.values[path]  # the registry knows nothing of it
         query = FindQuery.parse(where=text, oldest_first=oldest_first)

@@ -13,6 +13,7 @@ from archiver.audit.acts import Noted
 from archiver.fault_points import RemovalPoint, pass_point
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.erase.copies import Spans, remove_copies
+from archiver.upkeep.erase.index_terms import erase_terms
 from archiver.upkeep.erase.local_copies import forget_plans, partition_columns, remove_local_copies
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseReport
@@ -45,7 +46,8 @@ def finish(
         own = report.offsets, report.spans, report.rows
         erase_rows(work, again, report, erasure=first, value=waiting[first])
         report.offsets, report.spans, report.rows = own  # rows of other erasures aren't this one's
-    report.rewriters = _rewriters(work, waiting, is_anew=len(report.commits) > commits)
+    since = _searched_ms(work, waiting, is_anew=len(report.commits) > commits)
+    report.rewriters = _rewriters(work, since)
     standing = Standing.of(waiting)
     report.unsearched = standing.unsearched
     # Another run may have ended its search since, with offsets that weren't known: it finishes that one itself.
@@ -75,6 +77,9 @@ def finish(
     )
     report.copies, report.copies_deleted = copies.left, copies.deleted
     _clean_machine(work, report, table, erased)
+    failures, builds = erase_terms(work, erased, begun_by_ms=since)
+    report.failures.update(failures)
+    report.rewriters = tuple(dict.fromkeys((*report.rewriters, *builds)))
     if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
         report.unfinished = tuple(waiting)
         return
@@ -97,15 +102,16 @@ def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable,
         forget_plans(spool)
 
 
-def _rewriters(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> tuple[str, ...]:
-    """Runs, live or recently dead, that may still write erased records.
-
-    Call it before listing uploads. `is_anew` if the table had erased records again.
-    """
+def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> int:
+    """Return the time by which all erased records had left the table. `is_anew` if it had some again."""
     now_ms = work.now_ms()
     fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
     work.registry.erasures.note_searched(work.topic, fresh, now_ms)
-    since = max(now_ms if each in fresh else int(str(value[SEARCHED_MS])) for each, value in waiting.items())
+    return max(now_ms if each in fresh else int(str(value[SEARCHED_MS])) for each, value in waiting.items())
+
+
+def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
+    """Runs, live or recently dead, that may still write erased records. Call it before listing uploads."""
     grace = work.config.archive.orphan_grace
     runs = work.registry.claims.runs(work.topic)
     return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)

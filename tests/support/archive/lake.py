@@ -108,9 +108,9 @@ class Lake:
         return f"kafka.{topic}"
 
     def archive(self, registry: Any = None, ledger: Any = None, **options: Any) -> TopicArchive:
-        return TopicArchive(TOPIC.topic, self, registry=RegistrySources(registry, ledger, self._absent), **options)
+        return TopicArchive(TOPIC.topic, self, registry=RegistrySources(registry, ledger, self.absent), **options)
 
-    def _absent(
+    def absent(
         self, _cluster_id: str, _table: UUID, paths: Sequence[str], lookups: Sequence[Lookup]
     ) -> dict[str, list[bool]]:
         return {

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, nonecheck=False
-"""Looks up values in blocks of split-block bloom filters (BloomFilter.md)."""
+"""Looks up values in blocks of split-block bloom filters (BloomFilter.md), and hashes columns as these do."""
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from archiver.storage.parquet.columns.bloom_filter cimport FILTER_BLOCK, FILTER_WORDS, filter_salts, xxh64
 from archiver.storage.parquet.columns.texts cimport Text, half_at
@@ -29,3 +29,22 @@ def may_contain(bytes block, bytes value):
         if not half_at(at + 4 * index) >> (<uint32_t>(<uint32_t>hash * filter_salts[index]) >> 27) & 1:
             return False
     return True
+
+
+def text_hashes(const int64_t[::1] offsets, const uint8_t[::1] octets, uint64_t[::1] hashes):
+    """Write the XXH64 of each text, which lies between two offsets. Raises ValueError for offsets outside."""
+    cdef int64_t count = hashes.shape[0], index
+    cdef Text text
+    cdef const uint8_t* start = &octets[0] if octets.shape[0] else NULL
+    if offsets.shape[0] != count + 1:
+        raise ValueError("texts need an offset more than hashes")
+    with nogil:
+        for index in range(count):
+            if not 0 <= offsets[index] <= offsets[index + 1] <= octets.shape[0]:
+                break
+            text.at, text.size = start + offsets[index], offsets[index + 1] - offsets[index]
+            hashes[index] = xxh64(text)
+        else:
+            index = count
+    if index != count:
+        raise ValueError("an offset of a text is outside of its bytes")

@@ -1,0 +1,106 @@
+"""Merges the runs of a full level into one run of the next level, a range of terms at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archiver.index.builder import ENTRY_BYTES, MOST_EXACT
+from archiver.index.columns import IndexedColumn
+from archiver.index.store import RunStore, leaf_bytes
+from archiver.storage.formats import LEAF_ROWS, LeafReader
+from archiver.storage.postings import GRANULES, OFFSET, PARTITION, TERM, Mask, merged_postings
+from catalog.model import TopicRow
+from catalog.registry import Registry
+from catalog.term_runs import FAN_OUT, TermRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMerge:
+    """Keeps `memory` of postings at a time. Exact offsets before `first_offsets`, which are retired, are left out."""
+
+    topic: TopicRow
+    registry: Registry
+    store: RunStore
+    memory: int
+    first_offsets: Mapping[int, int]
+    is_over: Callable[[], bool]
+    alive: Callable[[], None]
+
+    def run(self, columns: Sequence[IndexedColumn]) -> int:
+        """Merge until no level is full, and return the number of merges. Raises StorageError, and RegistryError."""
+        merges = 0
+        for column in columns:
+            while not self.is_over() and (full := self._full_level(column)):
+                merged = self._merged(column, full)
+                if not self.registry.index.replace(self.topic, merged, [run.id for run in full]):
+                    self.store.delete(merged.path)
+                    break
+                merges += 1
+        return merges
+
+    def _full_level(self, column: IndexedColumn) -> list[TermRun]:
+        levels = defaultdict[int, list[TermRun]](list)
+        for run in self.registry.index.load(self.topic, [column.identity]):
+            if run.mapping == column.mapping:
+                levels[run.level].append(run)
+        full = [level for level, runs in levels.items() if len(runs) >= FAN_OUT]
+        return levels[min(full)][:FAN_OUT] if full else []
+
+    def _merged(self, column: IndexedColumn, runs: Sequence[TermRun]) -> TermRun:
+        spans: dict[int, tuple[int, int]] = {}
+        for partition, start, end in (span for run in runs for span in run.spans):
+            low, high = spans.get(partition, (start, end))
+            spans[partition] = min(low, start), max(high, end)
+        return self.store.write(
+            column,
+            self._parts(column, runs),
+            begun_ms=min(run.begun_ms for run in runs),
+            spans=[(partition, *span) for partition, span in spans.items()],
+            level=1 + max(run.level for run in runs),
+        )
+
+    def _parts(self, column: IndexedColumn, runs: Sequence[TermRun]) -> Iterator[pa.Table]:
+        readers = [LeafReader(run.path, run.leaves, run.footer) for run in runs]
+        for low, high in self._ranges(runs):
+            self.alive()
+            tables = [
+                table for run, reader in zip(runs, readers, strict=True) for table in self._rows(run, reader, low, high)
+            ]
+            if tables:
+                part = merged_postings(tables, MOST_EXACT[column.kind])
+                if part.num_rows:
+                    yield part
+
+    def _ranges(self, runs: Sequence[TermRun]) -> Iterator[tuple[int | None, int | None]]:
+        """Yield ranges of terms, the end not included, whose leaves fit into the memory."""
+        most = max(1, self.memory // ENTRY_BYTES // LEAF_ROWS - len(runs))
+        firsts = np.sort(np.concatenate([run.leaves.numbers[:, 0] for run in runs]))
+        borders = np.unique(firsts[most::most]).tolist()
+        yield from zip([None, *borders], [*borders, None], strict=True)
+
+    def _rows(self, run: TermRun, reader: LeafReader, low: int | None, high: int | None) -> Iterator[pa.Table]:
+        firsts = run.leaves.numbers[:, 0]
+        start = 0 if low is None else run.leaves.of_term(low).start
+        end = len(firsts) if high is None else int(np.searchsorted(firsts, high, "left"))
+        for number in range(start, end):
+            _, begin, size, _ = run.leaves.row(number)
+            rows = reader.rows(number, leaf_bytes(self.store.objects, run.path, begin, size))
+            terms = rows[TERM].to_numpy()
+            kept = self._is_kept(rows)
+            kept &= True if low is None else terms >= low
+            kept &= True if high is None else terms < high
+            yield rows.filter(pa.array(kept))
+
+    def _is_kept(self, rows: pa.Table) -> Mask:
+        partitions, offsets = rows[PARTITION].to_numpy(), rows[OFFSET].to_numpy()
+        kept = np.ones(len(rows), np.bool_)
+        for partition, first in self.first_offsets.items():
+            kept &= (partitions != partition) | (offsets >= first)
+        kept |= pc.is_valid(rows[GRANULES]).to_numpy()
+        return kept

@@ -1,0 +1,66 @@
+"""Deletes runs: out of use first, then their objects, then their rows. A deletion that fails is tried again later."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from archiver.errors import StorageError
+from archiver.index.store import EXTENSION, RunStore
+from catalog.model import TopicRow
+from catalog.registry import Registry
+
+CLAIM: Final = "index-"
+"""How the ids of builds begin, among the runs that may write erased records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRemoval:
+    """Removes runs of one table."""
+
+    topic: TopicRow
+    registry: Registry
+    store: RunStore
+
+    def drop(self, ids: Collection[str]) -> list[StorageError]:
+        """Take runs out of use and delete the objects of all such runs. Returns failures. Raises RegistryError."""
+        if ids:
+            self.registry.index.drop(self.topic, ids)
+        failures: list[StorageError] = []
+        for run_id, path in self.registry.index.dropped(self.topic).items():
+            try:
+                self.store.delete(path)
+            except StorageError as error:
+                failures.append(error)
+            else:
+                self.registry.index.forget(self.topic, run_id)
+        return failures
+
+    def erase(
+        self, spans: Mapping[int, Sequence[tuple[int, int]]], *, begun_by_ms: int, grace: float
+    ) -> tuple[list[StorageError], tuple[str, ...]]:
+        """Delete the runs that were begun up to `begun_by_ms` and may have terms of these offsets.
+
+        Also deletes the objects of builds that ended early: they gave no sign of life for `grace` seconds. Returns
+        failures, and the builds that may still write such terms. Raises RegistryError.
+        """
+        failures = self.drop(())
+        while tainted := self._tainted(spans, begun_by_ms):  # a merge may register one of runs that are dropped here
+            failures = self.drop(tainted)
+        try:
+            listed = self.store.listed()
+        except StorageError as error:
+            return [*failures, error], ()
+        # after the listing: a build that isn't alive now has registered its objects, or never will
+        claims = self.registry.claims.runs(self.topic)
+        alive = tuple(it.id for it in claims if it.id.startswith(CLAIM) and it.silent_seconds < grace)
+        if not alive:
+            kept = {run.path for run in self.registry.index.load(self.topic)}
+            strays = (it.path for it in listed if it.path not in kept and it.name.endswith(EXTENSION))
+            failures += self.store.delete_all(strays)
+        return failures, alive
+
+    def _tainted(self, spans: Mapping[int, Sequence[tuple[int, int]]], begun_by_ms: int) -> list[str]:
+        runs = self.registry.index.load(self.topic)
+        return [run.id for run in runs if run.begun_ms <= begun_by_ms and run.meets(spans)]

@@ -1,0 +1,123 @@
+"""The objects of runs, in the folder of one table. It lies outside of all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+from uuid import UUID
+
+import pyarrow as pa
+
+from archiver.config import Config
+from archiver.errors import ConfigError, StorageError
+from archiver.index.columns import IndexedColumn
+from archiver.storage.formats import write_leaves
+from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.storage.spool import TaskSpool
+from archiver.storage.spool_file import spool_error
+from archiver.storage.store_errors import storage_error
+from catalog.iceberg.deletion_gate import OwnFolder
+from catalog.model import new_id
+from catalog.term_runs import TermRun
+
+EXTENSION: Final = ".parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStore:
+    """`folder` is the table's. Temporary files lie in `spool`."""
+
+    objects: ObjectStore
+    folder: str
+    spool: Path
+
+    @classmethod
+    def of(cls, config: Config, name: str, uuid: UUID, *, table_location: str) -> Self | None:
+        """Return the place of a table's runs; None without `location`. Raises ConfigError for one in the table."""
+        root = config.index.location
+        if root is None:
+            return None
+        folder = f"{root}/{name}/{uuid}"
+        if f"{folder}/".startswith(f"{table_location}/"):
+            raise ConfigError(
+                "the index must lie outside of all tables: other engines take its objects for orphans there",
+                key="index.location",
+                location=root,
+                table=name,
+            )
+        return cls(objects=ObjectStore.of(config.catalog), folder=folder, spool=config.archive.spool)
+
+    def write(
+        self,
+        column: IndexedColumn,
+        parts: Iterable[pa.Table],
+        *,
+        begun_ms: int,
+        spans: Iterable[tuple[int, int, int]],
+        level: int = 0,
+    ) -> TermRun:
+        """Write sorted postings as an object. Raises StorageError."""
+        run_id = new_id()
+        path = f"{self.folder}/{column.identity}/{run_id}{EXTENSION}"
+        with TaskSpool(self.spool) as spool:
+            file = spool.create(f"{run_id}{EXTENSION}")
+            try:
+                written = write_leaves(file, parts)
+            except OSError as error:
+                raise spool_error(error, file.path) from error
+            try:
+                self.objects.upload(file, path, expected=written.size_bytes)
+            except StorageError:
+                self.delete_all([path])
+                raise
+        return TermRun(
+            id=run_id,
+            column=column.identity,
+            name=column.name,
+            kind=column.kind,
+            mapping=column.mapping,
+            level=level,
+            path=path,
+            size_bytes=written.size_bytes,
+            checksum=written.checksum,
+            entries=written.rows,
+            begun_ms=begun_ms,
+            spans=tuple(sorted(spans)),
+            leaves=written.leaves,
+            footer=written.footer,
+        )
+
+    def delete(self, path: str) -> None:
+        """Delete an object, if it exists. Raises StorageError."""
+        folder = path.rpartition("/")[0]
+        self.objects.delete(path, OwnFolder(folder))
+
+    def delete_all(self, paths: Iterable[str]) -> list[StorageError]:
+        """Delete objects, and return the failures."""
+        failures: list[StorageError] = []
+        for path in paths:
+            try:
+                self.delete(path)
+            except StorageError as error:
+                failures.append(error)
+        return failures
+
+    def listed(self) -> tuple[ListedObject, ...]:
+        """List the objects of the folder. Raises StorageError."""
+        return self.objects.list(self.folder)
+
+
+def leaf_bytes(objects: ObjectStore, path: str, start: int, size: int) -> bytes:
+    """Read some bytes of an object. Raises StorageError."""
+    stream = objects.open(path)
+    try:
+        if hasattr(stream, "read_at"):
+            return bytes(stream.read_at(size, start))
+        stream.seek(start)
+        return bytes(stream.read(size))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise storage_error(error, verb="read", path=path) from error
+    finally:
+        stream.close()

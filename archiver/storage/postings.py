@@ -1,0 +1,175 @@
+"""Postings: at which offsets a term is, as sorted rows. Few offsets are exact, and many become a bitmap of granules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+TERM: Final = "transform_value"
+PARTITION: Final = "partition"
+OFFSET: Final = "offset"
+GRANULES: Final = "granules"
+
+POSTINGS: Final = pa.schema(
+    [
+        pa.field(TERM, pa.int64(), nullable=False),
+        pa.field(PARTITION, pa.int32(), nullable=False),
+        pa.field(OFFSET, pa.int64(), nullable=False),
+        pa.field(GRANULES, pa.binary()),
+    ]
+)
+"""A row is one offset. With `granules`, a Roaring bitmap of 64 bits, it is all offsets of these granules, and `offset`
+is the first one."""
+
+GRANULE_BITS: Final = 12
+"""A granule is 4,096 offsets of a partition."""
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class TermOffsets:
+    """Terms beside partitions and offsets, in any order."""
+
+    terms: Numbers
+    partitions: npt.NDArray[np.int32]
+    offsets: Numbers
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    @classmethod
+    def joined(cls, parts: Sequence[TermOffsets]) -> Self:
+        return cls(
+            np.concatenate([it.terms for it in parts]),
+            np.concatenate([it.partitions for it in parts]),
+            np.concatenate([it.offsets for it in parts]),
+        )
+
+
+def postings_of(found: TermOffsets, most_exact: int) -> pa.Table:
+    """Return sorted postings. A term with more than `most_exact` offsets in a partition gets a bitmap."""
+    order = _order(found)
+    terms, partitions, offsets = found.terms[order], found.partitions[order], found.offsets[order]
+    table = pa.table(
+        [pa.array(terms), pa.array(partitions), pa.array(offsets), pa.nulls(len(terms), pa.binary())], schema=POSTINGS
+    )
+    return _packed(table, most_exact)
+
+
+def _order(found: TermOffsets) -> Numbers:
+    """Sort by terms, partitions and offsets. Most files have their rows in order of offsets."""
+    partitions, offsets = found.partitions, found.offsets
+    falls = (partitions[1:] < partitions[:-1]) | ((partitions[1:] == partitions[:-1]) & (offsets[1:] < offsets[:-1]))
+    if falls.any():
+        return np.lexsort((offsets, partitions, found.terms))
+    return np.argsort(found.terms, kind="stable")
+
+
+def merged_postings(parts: Sequence[pa.Table], most_exact: int) -> pa.Table:
+    """Return the sorted postings of several tables."""
+    table = pa.concat_tables(parts)
+    order = np.lexsort([table[name].to_numpy() for name in (OFFSET, PARTITION, TERM)])
+    return _packed(table.take(pa.array(order)), most_exact)
+
+
+def _packed(table: pa.Table, most_exact: int) -> pa.Table:
+    """Drop repeated offsets of sorted rows, and replace large groups by bitmaps."""
+    table = table.combine_chunks()
+    terms, partitions, offsets = (table[name].to_numpy() for name in (TERM, PARTITION, OFFSET))
+    if not len(terms):
+        return table
+    is_first = np.ones(len(terms), np.bool_)
+    is_first[1:] = (terms[1:] != terms[:-1]) | (partitions[1:] != partitions[:-1])
+    starts = np.flatnonzero(is_first)
+    ends = np.append(starts[1:], len(terms))
+    has_bitmap = pc.is_valid(table[GRANULES]).to_numpy()
+    is_large = (ends - starts > most_exact) | np.logical_or.reduceat(has_bitmap, starts)
+    kept = np.ones(len(terms), np.bool_)
+    kept[1:] = is_first[1:] | (offsets[1:] != offsets[:-1])
+    large = np.flatnonzero(is_large)
+    if not len(large):
+        return table.filter(pa.array(kept))
+    bitmaps: list[bytes] = []
+    for start, end in zip(starts[large].tolist(), ends[large].tolist(), strict=True):
+        kept[start + 1 : end] = False
+        bitmaps.append(_bitmap(offsets[start:end], table[GRANULES].slice(start, end - start)))
+    octets = np.full(len(terms), -1, np.int64)
+    octets[starts[large]] = np.arange(len(large))
+    places = pa.array(octets[kept], mask=octets[kept] < 0)
+    first = np.where(octets >= 0, offsets >> GRANULE_BITS << GRANULE_BITS, offsets)
+    columns = [table[TERM], table[PARTITION], pa.array(first)]
+    rows = [column.filter(pa.array(kept)) for column in columns]
+    return pa.table([*rows, pa.array(bitmaps, pa.binary()).take(places)], schema=POSTINGS)
+
+
+def _bitmap(offsets: Numbers, bitmaps: pa.ChunkedArray) -> bytes:
+    """Join the granules of rows, exact ones and bitmaps."""
+    granules = BitMap64(np.unique(offsets >> GRANULE_BITS).tolist())
+    for data in bitmaps.drop_null().to_pylist():
+        granules |= BitMap64.deserialize(data)
+    return bytes(granules.serialize())
+
+
+@dataclass(frozen=True, slots=True)
+class Spots:
+    """The offsets at which a term may be: sorted, closed intervals by partition."""
+
+    intervals: dict[int, tuple[Numbers, Numbers]]
+
+    @classmethod
+    def of(cls, tables: Sequence[pa.Table], term: int) -> Self:
+        """Take the rows of a term. Raises ValueError for a bitmap that is damaged."""
+        lows: dict[int, list[Numbers]] = {}
+        for table in tables:
+            for partition, low, high in _intervals(table.filter(pc.equal(table[TERM], term))):
+                lows.setdefault(partition, []).append(np.stack([low, high]))
+        return cls({partition: _sorted(np.concatenate(parts, axis=1)) for partition, parts in lows.items()})
+
+    @classmethod
+    def joined(cls, spots: Sequence[Spots]) -> Self:
+        partitions = {partition for spot in spots for partition in spot.intervals}
+        return cls(
+            {
+                partition: _sorted(
+                    np.concatenate([np.stack(it.intervals[partition]) for it in spots if partition in it.intervals], 1)
+                )
+                for partition in partitions
+            }
+        )
+
+    def touch(self, low_partitions: Numbers, high_partitions: Numbers, lows: Numbers, highs: Numbers) -> Mask:
+        """Say of each box of partitions and offsets, bounds included, whether the term may be in it."""
+        touched = np.zeros(len(lows), np.bool_)
+        for partition, (starts, ends) in self.intervals.items():
+            places = np.searchsorted(ends, lows, "left")
+            is_inside = places < len(starts)
+            is_inside &= starts[np.minimum(places, len(starts) - 1)] <= highs
+            touched |= is_inside & (low_partitions <= partition) & (partition <= high_partitions)
+        return touched
+
+
+def _intervals(rows: pa.Table) -> Iterator[tuple[int, Numbers, Numbers]]:
+    partitions, offsets = rows[PARTITION].to_numpy(), rows[OFFSET].to_numpy()
+    is_exact = pc.is_null(rows[GRANULES]).to_numpy()
+    for partition in np.unique(partitions[is_exact]).tolist():
+        exact = offsets[is_exact & (partitions == partition)]
+        yield partition, exact, exact
+    for row in np.flatnonzero(~is_exact).tolist():
+        granules = np.array(BitMap64.deserialize(rows[GRANULES][row].as_py()).to_array(), np.int64)
+        low = granules << GRANULE_BITS
+        yield int(partitions[row]), low, low + (1 << GRANULE_BITS) - 1
+
+
+def _sorted(bounds: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
+    """Sort intervals by their starts. Ends never fall: an end is the highest of all before."""
+    order = np.argsort(bounds[0], kind="stable")
+    return bounds[0][order], np.maximum.accumulate(bounds[1][order])

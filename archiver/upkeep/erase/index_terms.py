@@ -1,0 +1,39 @@
+"""Erases terms: deletes the runs of the index that may have values of erased records. They are built again later."""
+
+from __future__ import annotations
+
+from archiver.errors import StorageError
+from archiver.index.removal import RunRemoval
+from archiver.index.store import RunStore
+from archiver.storage.objects import ObjectStore
+from archiver.upkeep.erase.copies import Spans
+from archiver.upkeep.erase.topic import TopicErasure
+
+
+def erase_terms(
+    work: TopicErasure, erased: Spans, *, begun_by_ms: int
+) -> tuple[dict[str, StorageError], tuple[str, ...]]:
+    """Delete runs that were begun before the records had left the table.
+
+    Returns failures by object, and the ids of builds that may still write such a run.
+    """
+    store = _store(work)
+    if store is None:
+        return {}, ()
+    removal = RunRemoval(topic=work.topic, registry=work.registry, store=store)
+    failures, builds = removal.erase(erased, begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace)
+    return {str(error.context.get("file", store.folder)): error for error in failures}, builds
+
+
+def _store(work: TopicErasure) -> RunStore | None:
+    """The place of runs: the configured one, or for an index that isn't configured any more, the place of its runs."""
+    table = work.table
+    configured = RunStore.of(work.config, work.topic.table, table.uuid, table_location=table.location)
+    if configured is not None:
+        return configured
+    paths = [run.path for run in work.registry.index.load(work.topic)]
+    paths += work.registry.index.dropped(work.topic).values()
+    if not paths:
+        return None
+    folder = paths[0].rsplit("/", 2)[0]
+    return RunStore(objects=ObjectStore.of(work.config.catalog), folder=folder, spool=work.config.archive.spool)

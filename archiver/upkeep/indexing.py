@@ -1,0 +1,250 @@
+"""`archiver index`, and the chore that keeps indexes: build runs, merge them, drop them. Safe beside all other jobs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Final
+
+from archiver.archive import file_columns
+from archiver.archive.topic_archive import TopicArchive, open_archive
+from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
+from archiver.config import Config
+from archiver.config.index_section import IndexedValue
+from archiver.errors import ConfigError
+from archiver.index.builder import BuildReport, IndexBuild
+from archiver.index.columns import IndexedColumn, resolve_columns
+from archiver.index.merging import RunMerge
+from archiver.index.removal import CLAIM, RunRemoval
+from archiver.index.store import RunStore
+from archiver.upkeep.archived_topic import known_topics
+from catalog.model import TopicRow, new_id
+from catalog.registry import Registry
+from catalog.term_runs import TermRun
+from schema_mapping.columns.ledger import LedgerState
+
+CHORE: Final = "indexing"
+REST_SECONDS: Final = 60.0
+_ALIVE_SECONDS: Final = 30.0
+
+
+@dataclass(slots=True)
+class _Claim:
+    """Says to erasures that a build runs, every 30 seconds."""
+
+    registry: Registry
+    topic: TopicRow
+    id: str = field(default_factory=lambda: f"{CLAIM}{new_id()}")
+    _noted: float = 0.0
+
+    def renew(self) -> None:
+        if not self._noted or time.monotonic() - self._noted >= _ALIVE_SECONDS:
+            self.registry.claims.note_run(self.topic, self.id)
+            self._noted = time.monotonic()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnIndex:
+    """What an index has. `files` of the table's `all_files` are covered. `is_stale`: it is built again."""
+
+    name: str
+    kind: str
+    runs: int = 0
+    levels: int = 0
+    entries: int = 0
+    size_bytes: int = 0
+    files: int = 0
+    all_files: int = 0
+    is_configured: bool = True
+    is_stale: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIndexes:
+    """The indexes of one topic. `waiting` are dropped runs whose objects couldn't be deleted yet."""
+
+    topic: str
+    columns: tuple[ColumnIndex, ...]
+    waiting: int = 0
+
+
+def indexing(config: Config) -> Chore:
+    """Return the chore that indexes new files in idle time."""
+
+    def run(turn: ChoreTurn) -> ChoreOutcome:
+        report = TopicIndex(config, turn.topic, turn.registry).build(turn.is_over)
+        if not report.left:
+            turn.keep(turn.last_commit)
+        return ChoreOutcome(is_finished=not turn.is_over(), failures=tuple(report.failures))
+
+    return Chore(
+        name=CHORE,
+        when="when idle",
+        run=run,
+        applies_to=lambda topic: bool(config.topic(topic).index),
+        rest_seconds=REST_SECONDS,
+    )
+
+
+def indexed_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
+    """Return the rows of these topics, by default of all with an index. Raises NotArchived, and ConfigError."""
+    rows = known_topics(config, topics, registry)
+    if topics:
+        return rows
+    indexed = tuple(row for row in rows if config.topic(row.topic).index)
+    if not indexed:
+        raise ConfigError('no archived topic has an index: write index = ["key"] into the section of one')
+    return indexed
+
+
+class TopicIndex:
+    """The indexes of one topic."""
+
+    def __init__(self, config: Config, topic: TopicRow, registry: Registry) -> None:
+        self._config = config
+        self._topic = topic
+        self._registry = registry
+
+    def build(self, is_over: Callable[[], bool] = lambda: False) -> BuildReport:
+        """Index the files that no run covers, merge full levels, and delete what became useless.
+
+        Raises ConfigError for columns that can't be indexed, and subclasses of CatalogError and StorageError.
+        """
+        if not self._config.topic(self._topic.topic).index:
+            raise ConfigError('the topic has no index: write index = ["key"] into its section', topic=self._topic.topic)
+        with self._claimed() as claim:
+            begun_ms = self._registry.index.now_ms()
+            archive = open_archive(self._config, self._topic.topic, coerces=False)
+            columns, store = self._columns(archive), self._store(archive)
+            paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()
+            removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
+            empty = self._registry.index.forget_files(self._topic, paths)
+            failures = removal.drop((*empty, *(run.id for run in self._runs() if _is_stale(run, columns))))
+            memory = self._config.index.memory
+            build = IndexBuild(
+                topic=self._topic,
+                snapshot=archive.snapshot,
+                columns=columns,
+                registry=self._registry,
+                store=store,
+                memory=memory,
+                begun_ms=begun_ms,
+                is_over=is_over,
+                alive=claim.renew,
+            )
+            report = build.run()
+            report.failures += failures
+            merge = RunMerge(
+                topic=self._topic,
+                registry=self._registry,
+                store=store,
+                memory=memory,
+                first_offsets=archive.snapshot.first_offsets,
+                is_over=is_over,
+                alive=claim.renew,
+            )
+            report.merged = merge.run(columns)
+            if report.merged:
+                report.failures += removal.drop(())
+            return report
+
+    def drop(self, names: Sequence[str] = ()) -> tuple[int, BuildReport]:
+        """Delete the runs of columns, by default of all. Returns how many, and the failures. Raises ConfigError."""
+        runs = self._runs()
+        names_of_runs = {run.name for run in runs} | {setting.column for setting in self._settings}
+        for name in names:
+            if name not in names_of_runs:
+                near = get_close_matches(name, names_of_runs, 3)
+                raise ConfigError(
+                    "the topic has no such index",
+                    topic=self._topic.topic,
+                    column=name,
+                    **({"similar": near} if near else {}),
+                )
+        chosen = [run.id for run in runs if not names or run.name in names]
+        archive = open_archive(self._config, self._topic.topic, coerces=False)
+        removal = RunRemoval(topic=self._topic, registry=self._registry, store=self._store(archive))
+        return len(chosen), BuildReport(failures=[*removal.drop(chosen)])
+
+    def rebuild(self, names: Sequence[str] = ()) -> BuildReport:
+        """Drop runs and build them again. Raises as `build` and `drop`."""
+        _, dropped = self.drop(names)
+        report = self.build()
+        return report if report.failures else replace(report, failures=dropped.failures)
+
+    def status(self) -> TopicIndexes:
+        """Return what the indexes have and cover."""
+        archive = open_archive(self._config, self._topic.topic, coerces=False)
+        columns = self._columns(archive)
+        paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()
+        runs = self._runs()
+        covered = self._registry.index.state(self._topic, {it.identity: it.mapping for it in columns}, paths).files
+        shown = [
+            self._shown(column, [run for run in runs if run.column == column.identity], covered, len(paths))
+            for column in columns
+        ]
+        configured = {column.identity for column in columns}
+        for identity in sorted({run.column for run in runs} - configured):
+            others = [run for run in runs if run.column == identity]
+            shown.append(_sum(others[0].name, others[0].kind, others, is_configured=False, all_files=len(paths)))
+        waiting = len(self._registry.index.dropped(self._topic))
+        return TopicIndexes(topic=self._topic.topic, columns=tuple(shown), waiting=waiting)
+
+    @property
+    def _settings(self) -> tuple[IndexedValue, ...]:
+        return self._config.topic(self._topic.topic).index
+
+    def _shown(
+        self,
+        column: IndexedColumn,
+        runs: list[TermRun],
+        covered: Mapping[tuple[str, str], frozenset[str]],
+        all_files: int,
+    ) -> ColumnIndex:
+        current = [run for run in runs if run.mapping == column.mapping]
+        files = sum(identity == column.identity for identity, _ in covered)
+        return _sum(
+            column.name, column.kind, current, files=files, all_files=all_files, is_stale=len(current) < len(runs)
+        )
+
+    def _runs(self) -> tuple[TermRun, ...]:
+        return self._registry.index.load(self._topic)
+
+    def _columns(self, archive: TopicArchive) -> tuple[IndexedColumn, ...]:
+        needs_ledger = any(setting.column.startswith(("val.", "key.")) for setting in self._settings)
+        ledger = archive.ledger() if needs_ledger else LedgerState()
+        return resolve_columns(self._settings, archive.schema, ledger, self._topic.topic)
+
+    def _store(self, archive: TopicArchive) -> RunStore:
+        store = RunStore.of(self._config, self._topic.table, archive.table_uuid, table_location=archive.location)
+        if store is None:
+            raise ConfigError("an index needs a place outside of all tables: set `location` in [index]")
+        return store
+
+    @contextmanager
+    def _claimed(self) -> Iterator[_Claim]:
+        claim = _Claim(self._registry, self._topic)
+        claim.renew()
+        try:
+            yield claim
+        finally:
+            self._registry.claims.forget_run(self._topic, claim.id)
+
+
+def _is_stale(run: TermRun, columns: Sequence[IndexedColumn]) -> bool:
+    return any(run.column == column.identity and run.mapping != column.mapping for column in columns)
+
+
+def _sum(name: str, kind: str, runs: Sequence[TermRun], **more: int | bool) -> ColumnIndex:
+    return ColumnIndex(
+        name=name,
+        kind=kind,
+        runs=len(runs),
+        levels=len({run.level for run in runs}),
+        entries=sum(run.entries for run in runs),
+        size_bytes=sum(run.size_bytes for run in runs),
+        **more,  # type: ignore[arg-type]
+    )

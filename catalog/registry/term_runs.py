@@ -1,0 +1,185 @@
+"""The runs of the term store (`term_runs`), and the data files that they cover. Advisory: searches work without them.
+
+The runs of a column that name a file have its postings together, so rows of a file are always deleted together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from psycopg.types.json import Jsonb
+
+from catalog.model import TopicRow
+from catalog.registry import topics
+from catalog.registry.postgres import Connection
+from catalog.term_runs import IndexState, LeafTable, TermRun
+
+_COLUMNS: Final = (
+    "id, column_id, name, kind, mapping, level, path, size_bytes, checksum, entries, begun_ms, spans, leaves, footer"
+)
+_COVERING: Final = """
+SELECT column_id, file.path, run_id FROM term_runs AS run JOIN term_run_files AS file ON run_id = id
+WHERE topic_id = %(topic)s AND state = 'current' AND file.path = ANY(%(paths)s)
+AND (column_id, mapping) IN (SELECT * FROM unnest(%(columns)s::text[], %(mappings)s::text[]))
+"""
+_AT_ONCE: Final = 10_000
+"""Paths of a query."""
+
+
+def now_ms(connection: Connection) -> int:
+    row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def load(connection: Connection, topic: TopicRow, columns: Collection[str] | None = None) -> tuple[TermRun, ...]:
+    """Return the runs of some columns, or of all."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM term_runs WHERE topic_id = %s AND state = 'current'"  # noqa: S608 - no input
+        " AND (%s::text[] IS NULL OR column_id = ANY(%s)) ORDER BY id",
+        (topic.id, *[None if columns is None else sorted(columns)] * 2),
+    )
+    return tuple(_run(row) for row in rows)
+
+
+def state(connection: Connection, topic: TopicRow, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
+    """Return the runs of columns, by their mappings, and the files of `paths` that these cover.
+
+    The runs of one file are read in one statement: a merge in between can't hide one of them.
+    """
+    files = defaultdict[tuple[str, str], set[str]](set)
+    for start in range(0, len(paths), _AT_ONCE):
+        values = {
+            "topic": topic.id,
+            "columns": list(mappings),
+            "mappings": list(mappings.values()),
+            "paths": list(paths[start : start + _AT_ONCE]),
+        }
+        for column, path, run_id in connection.execute(_COVERING, values):
+            files[column, path].add(run_id)
+    used = set[str]().union(*files.values())
+    runs = tuple(run for run in load(connection, topic, mappings) if run.id in used) if used else ()
+    return IndexState(runs=runs, files={key: frozenset(ids) for key, ids in files.items()})
+
+
+def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths: Collection[str]) -> None:
+    """Register the runs of a column that have the postings of these files together."""
+    topics.lock(connection, topic)
+    for run in runs:
+        _insert(connection, topic, run)
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO term_run_files (run_id, path) SELECT %s, unnest(%s::text[])",
+            [(run.id, sorted(paths)) for run in runs],
+        )
+
+
+def replace(connection: Connection, topic: TopicRow, run: TermRun, merged: Collection[str]) -> bool:
+    """Register a run in place of the runs that it was merged of. False if one of these is not current any more."""
+    topics.lock(connection, topic)
+    ids = sorted(merged)
+    current = connection.execute(
+        "SELECT count(*) FROM term_runs WHERE id = ANY(%s) AND topic_id = %s AND state = 'current'", (ids, topic.id)
+    ).fetchone()
+    if current is None or current[0] != len(ids):
+        return False
+    _insert(connection, topic, run)
+    connection.execute(
+        "INSERT INTO term_run_files (run_id, path) SELECT DISTINCT %s, path FROM term_run_files WHERE run_id = ANY(%s)",
+        (run.id, ids),
+    )
+    connection.execute("DELETE FROM term_run_files WHERE run_id = ANY(%s)", (ids,))
+    connection.execute("UPDATE term_runs SET state = 'dropped' WHERE id = ANY(%s)", (ids,))
+    return True
+
+
+def drop(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
+    """Take runs out of use. Their files are not covered any more, also by other runs of the column."""
+    topics.lock(connection, topic)
+    connection.execute(
+        "DELETE FROM term_run_files AS file USING term_run_files AS gone, term_runs AS run, term_runs AS dropped"
+        " WHERE gone.run_id = ANY(%(ids)s) AND file.path = gone.path AND run.id = file.run_id"
+        " AND dropped.id = gone.run_id AND run.topic_id = dropped.topic_id AND run.column_id = dropped.column_id"
+        " AND run.mapping = dropped.mapping",
+        {"ids": sorted(ids)},
+    )
+    connection.execute(
+        "UPDATE term_runs SET state = 'dropped' WHERE topic_id = %s AND id = ANY(%s)", (topic.id, sorted(ids))
+    )
+
+
+def forget_files(connection: Connection, topic: TopicRow, kept: Collection[str]) -> tuple[str, ...]:
+    """Forget the files that aren't in `kept`. Returns the current runs that cover no file any more."""
+    topics.lock(connection, topic)
+    connection.execute(
+        "DELETE FROM term_run_files AS file USING term_runs AS run WHERE run.id = file.run_id AND run.topic_id = %s"
+        " AND NOT EXISTS (SELECT FROM unnest(%s::text[]) AS kept WHERE kept = file.path)",
+        (topic.id, sorted(kept)),
+    )
+    rows = connection.execute(
+        "SELECT id FROM term_runs AS run WHERE topic_id = %s AND state = 'current'"
+        " AND NOT EXISTS (SELECT FROM term_run_files WHERE run_id = run.id) ORDER BY id",
+        (topic.id,),
+    )
+    return tuple(identifier for (identifier,) in rows)
+
+
+def dropped(connection: Connection, topic: TopicRow) -> dict[str, str]:
+    """Return the paths of runs that wait for the deletion of their objects, by id."""
+    rows = connection.execute(
+        "SELECT id, path FROM term_runs WHERE topic_id = %s AND state = 'dropped' ORDER BY id", (topic.id,)
+    )
+    return dict(rows.fetchall())
+
+
+def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
+    """Forget a dropped run, whose object is deleted."""
+    connection.execute(
+        "DELETE FROM term_runs WHERE topic_id = %s AND id = %s AND state = 'dropped'", (topic.id, run_id)
+    )
+
+
+def _insert(connection: Connection, topic: TopicRow, run: TermRun) -> None:
+    connection.execute(
+        f"INSERT INTO term_runs (topic_id, {_COLUMNS}) VALUES (%s{', %s' * 14})",  # noqa: S608 - no input
+        (
+            topic.id,
+            run.id,
+            run.column,
+            run.name,
+            run.kind,
+            run.mapping,
+            run.level,
+            run.path,
+            run.size_bytes,
+            run.checksum,
+            run.entries,
+            run.begun_ms,
+            Jsonb(run.spans),
+            run.leaves.to_bytes(),
+            run.footer,
+        ),
+    )
+
+
+def _run(row: Sequence[Any]) -> TermRun:
+    *plain, spans, leaves, footer = row
+    identifier, column, name, kind, mapping, level, path, size_bytes, checksum, entries, begun_ms = plain
+    return TermRun(
+        id=identifier,
+        column=column,
+        name=name,
+        kind=kind,
+        mapping=mapping,
+        level=level,
+        path=path,
+        size_bytes=size_bytes,
+        checksum=checksum,
+        entries=entries,
+        begun_ms=begun_ms,
+        spans=tuple((partition, start, end) for partition, start, end in spans),
+        leaves=LeafTable.of_bytes(bytes(leaves)),
+        footer=bytes(footer),
+    )
