@@ -89,18 +89,18 @@ def stack(folder: Path | None) -> Iterator[Endpoints]:
 
 def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
     def of(name: str) -> list[float]:
-        return [each[name] * 1e6 / each["records"] for each in turns]
+        return [turn[name] * 1e6 / turn["records"] for turn in turns]
 
     return {
         "cpu_seconds": round(statistics.median(of("cpu_seconds")), 2),
         "cpu_spread": [round(min(of("cpu_seconds")), 2), round(max(of("cpu_seconds")), 2)],
         "wall_seconds": round(statistics.median(of("wall_seconds")), 2),
-        "memory": statistics.median(each["memory"] for each in turns),
+        "memory": statistics.median(turn["memory"] for turn in turns),
         "records": turns[0]["records"],
         "split": turns[-1]["split"],
         "notes": turns[-1]["notes"],
         "profile": {
-            stage: round(statistics.median(each["profile"][stage] * 1e6 / each["records"] for each in turns), 3)
+            stage: round(statistics.median(turn["profile"][stage] * 1e6 / turn["records"] for turn in turns), 3)
             for stage in turns[-1]["profile"]
         },
     }

@@ -29,7 +29,7 @@ def measure(commits: int, partitions: int) -> None:
         largest = 0
         for number in range(1, commits + 1):
             start = (number - 1) * ADVANCE
-            ranges = [span(each, start, start + ADVANCE, with_file=each == 0) for each in range(partitions)]
+            ranges = [span(number, start, start + ADVANCE, with_file=number == 0) for number in range(partitions)]
             started = time.perf_counter()
             catalog.commit(ranges, SnapshotRetention(seconds=0.0))
             seconds += time.perf_counter() - started

@@ -56,7 +56,7 @@ def report(name: str, journal: TableJournal) -> int:
     read_seconds = median(lambda: sum(1 for _ in journal.commits.read()))
     size = sum(each.size for each in listed)
     print(f"{name:>8} {len(listed):>8,} {size:>11,} {list_seconds:>8.3f} s {read_seconds:>8.3f} s", flush=True)
-    return hash(tuple((one.id, one.partition, one.offsets, one.digest) for one in journal.read().ranges))
+    return hash(tuple((range_.id, range_.partition, range_.offsets, range_.digest) for range_ in journal.read().ranges))
 
 
 def median(call: Callable[[], object]) -> float:
@@ -73,7 +73,7 @@ def _range(partition: int, number: int) -> TranslatedRange:
     name = f"{one.id.lower()}.parquet"
     path = f"s3://lake/warehouse/kafka/orders-{UUID(int=7)}/data/ingest_day=2026-11-23/orders-{partition}-{name}"
     digest = digest_text(hash((partition, number)) % (1 << 128))
-    return replace(one, files=tuple(replace(each, path=path, digest=digest) for each in one.files))
+    return replace(one, files=tuple(replace(file, path=path, digest=digest) for file in one.files))
 
 
 if __name__ == "__main__":

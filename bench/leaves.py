@@ -153,7 +153,7 @@ def main() -> None:
         table.add_row(name, *(f"{sum(found[plan][side] for plan in members):.3f}" for side in (0, 1)))
     spread = [f"{scale * statistics.median(each):.3f} ({scale * min(each):.3f})" for each in (ours, arrows)]
     table.add_row("all together, median (least)", *spread)
-    table.add_row("bytes a record", *(f"{each:.2f}" for each in sizes))
+    table.add_row("bytes a record", *(f"{size:.2f}" for size in sizes))
     Console(width=None if Console().is_terminal else 120).print(table)
 
 

@@ -43,8 +43,8 @@ def tasks(folder: Path, records: int) -> dict[str, TranslateTask]:
     draw = random.Random(1)
     log: list[bytes] = []
     gathered: list[Record] = []
-    for each in orders(records):
-        gathered.append(Record(timestamp=each.timestamp, key=b"%d" % draw.randrange(10**6), value=each.value))
+    for order in orders(records):
+        gathered.append(Record(timestamp=order.timestamp, key=b"%d" % draw.randrange(10**6), value=order.value))
         if len(gathered) == BATCH:
             log.append(batch(len(log) * BATCH, *gathered))
             gathered = []
@@ -83,7 +83,7 @@ def main() -> None:
         for turn in range(asked.rounds + 1):
             for name, task in every.items():
                 seconds, result = timed(task, folder)
-                files = [file for one in result.ranges for file in one.files]
+                files = [file for range_ in result.ranges for file in range_.files]
                 sizes[name] = f"{len(files)} files, {sum(file.size_bytes for file in files) / 1e6:.2f} MB"
                 if turn:
                     found.setdefault(name, []).append(seconds)

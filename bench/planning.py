@@ -64,7 +64,7 @@ def columns(table: Table, grown: Table, files: int, spool: Path) -> None:
     timed("low and high watermark", lambda: (low_watermark(snapshot, 7), high_watermark(snapshot, 7)))
     timed(
         "a hundred plans",
-        lambda: [planned(start_offset=each, end_offset=each + 9) for each in range(0, 100 * ROWS, ROWS)],
+        lambda: [planned(start_offset=number, end_offset=number + 9) for number in range(0, 100 * ROWS, ROWS)],
     )
     every = timed("every file of one partition, one by one", planned)
     assert every == len(again) // PARTITIONS, every
@@ -79,7 +79,7 @@ def entries(table: Table) -> None:
     assert snapshot is not None
     read = timed(
         "cold: every manifest read",
-        lambda: [each.fetch_manifest_entry(table.io) for each in snapshot.manifests(table.io)],
+        lambda: [manifest.fetch_manifest_entry(table.io) for manifest in snapshot.manifests(table.io)],
     )
     print(f"  {sum(map(len, read)):,} entries")
 
@@ -94,7 +94,7 @@ def main() -> None:
         started = time.perf_counter()
         listed = many_files(Path(folder), range(options.files), manifest_files=options.manifest_files)
         table = listed.table()
-        size = sum(each.manifest_length for each in listed.manifests)
+        size = sum(manifest.manifest_length for manifest in listed.manifests)
         fresh = range(options.files, options.files + options.manifest_files)
         more = many_files(Path(folder), fresh, manifest_files=options.manifest_files)
         listed.manifests += more.manifests

@@ -54,8 +54,8 @@ def written(row: RowMapping, batches: list[pa.RecordBatch], path: Path, group_ro
     writer.GROUP_ROWS = group_rows
     started = time.process_time()
     made = ParquetFormat().start(SpoolFile.create(path), SegmentLayout.of_mapping(row, {}))
-    for each in batches:
-        made.write(each)
+    for batch in batches:
+        made.write(batch)
     made.close(origin=None, path=path.name)
     return time.process_time() - started
 

@@ -70,13 +70,13 @@ def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready:
     reading = consumer(address, backoff)
     reading.list_topics(topic, 30)
     ready.wait()
-    reading.assign([TopicPartition(topic, each, 0) for each in ends])
+    reading.assign([TopicPartition(topic, end, 0) for end in ends])
     left = sum(ends.values())
     while left > 0:
         messages = reading.consume(min(READ_AT_ONCE, left), 1.0)  # who asks for more waits for it at the end
-        for each in messages:
-            if each.error() is not None:
-                raise RuntimeError(each.error())
+        for message in messages:
+            if message.error() is not None:
+                raise RuntimeError(message.error())
         left -= len(messages)
     over.put(time.monotonic())
     reading.close()
@@ -185,7 +185,7 @@ def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) 
     seconds = {"produce": produced - began, "archive": time.monotonic() - produced}
     log = folder / "server.log"
     names = ("broker", "ours, just started", "ours, its second place")
-    firsts: dict[str, list[float]] = {each: [] for each in names}
+    firsts: dict[str, list[float]] = {name: [] for name in names}
     for number in range(FIRST_RECORDS):
         first, second = (count // 3 + count * each // (6 * FIRST_RECORDS) for each in (2 * number, 2 * number + 1))
         with server(config, log) as (address, _):
@@ -201,10 +201,10 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
     config = archived(endpoints, folder, topic)
     servers = {f"ours, {each}" if each != ORIGINAL else "ours": serving(config, each) for each in options.compression}
     asking = consumer(broker)
-    ends = {each: asking.get_watermark_offsets(TopicPartition(topic, each), 30)[1] for each in range(PARTITIONS)}
+    ends = {number: asking.get_watermark_offsets(TopicPartition(topic, number), 30)[1] for number in range(PARTITIONS)}
     asking.close()
     status = LocalStack(endpoints.directory).status()
-    brokers = psutil.Process(next(each.pid for each in status.parts if each.name == "kafka"))
+    brokers = psutil.Process(next(part.pid for part in status.parts if part.name == "kafka"))
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     log = folder / "server.log"
     count = sum(ends.values())

@@ -67,23 +67,23 @@ class StartedCheckout:
 
 def measured(stack: Stack, sides: Sequence[StartedCheckout], rounds: int, *, short: bool) -> None:
     """Run the sides in turns. If `short`, only with commands that start no Java."""
-    for each in sides:
-        stack.produce(each.topic, *({"value": b"%d" % number} for number in range(RECORDS)))
+    for side in sides:
+        stack.produce(side.topic, *({"value": b"%d" % number} for number in range(RECORDS)))
     for number in range(rounds + 1):
-        for each in sides:
+        for side in sides:
             if not (short and number):
-                stack.produce(each.topic, {"value": b"new"})
+                stack.produce(side.topic, {"value": b"new"})
             commands = {
                 "archive": ("archive", "--once"),
                 "status": ("status",),
-                "replay": ("replay", each.topic, "--to", str(RECORDS)),
+                "replay": ("replay", side.topic, "--to", str(RECORDS)),
             }
             if short and number:
                 del commands["archive"]
             for name, command in commands.items():
-                took = each.run(*command)
+                took = side.run(*command)
                 if number:
-                    each.took.setdefault(name, []).append(took)
+                    side.took.setdefault(name, []).append(took)
 
 
 def main() -> None:
@@ -108,14 +108,14 @@ def main() -> None:
         measured(stack, sides, options.rounds, short=options.short)
     table = Table("command", "side", "seconds", "CPU seconds")
     for name in sides[0].took:
-        for each in sides:
-            columns = zip(*each.took[name], strict=True)
+        for side in sides:
+            columns = zip(*side.took[name], strict=True)
             table.add_row(
-                name, each.name, *(f"{statistics.median(c):.2f} ({min(c):.2f} to {max(c):.2f})" for c in columns)
+                name, side.name, *(f"{statistics.median(c):.2f} ({min(c):.2f} to {max(c):.2f})" for c in columns)
             )
     Console().print(table)
     if options.json:
-        options.json.write_text(json.dumps({each.name: each.took for each in sides}, indent=1))
+        options.json.write_text(json.dumps({side.name: side.took for side in sides}, indent=1))
 
 
 if __name__ == "__main__":

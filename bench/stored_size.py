@@ -49,7 +49,7 @@ OF_OURS = (names.RAW, names.ERR, names.PREFIX, names.UNRECOGNIZED)
 
 
 def one_partition(count: int) -> pa.RecordBatch:
-    kept = [each for each in orders(count) if zlib.crc32(each.key) % PARTITIONS == 0]
+    kept = [order for order in orders(count) if zlib.crc32(order.key) % PARTITIONS == 0]
     starts, size = [0], 0
     for row, each in enumerate(kept):
         size += _wire_bytes(each)

@@ -120,18 +120,18 @@ def show(sides: Sequence[TimedCheckout]) -> None:
     for count, run in sides[0].took:
         for side in sides:
             turns = side.took[count, run]
-            times = [[1e3 * each[key] / count for each in turns] for key in ("wall_seconds", "cpu_seconds")]
+            times = [[1e3 * turn[key] / count for turn in turns] for key in ("wall_seconds", "cpu_seconds")]
             split = {
-                name: statistics.median(each["split"].get(name, 0) for each in turns) for name in turns[0]["split"]
+                name: statistics.median(turn["split"].get(name, 0) for turn in turns) for name in turns[0]["split"]
             }
             table.add_row(
                 f"{count:,}",
                 run,
                 side.name,
-                *(f"{statistics.median(each):,.0f} ({min(each):,.0f} to {max(each):,.0f})" for each in times),
+                *(f"{statistics.median(time):,.0f} ({min(time):,.0f} to {max(time):,.0f})" for time in times),
                 ", ".join(f"{name} {1e3 * spent / count:.0f}" for name, spent in split.items()),
-                str(max(each["connections"] for each in turns)),
-                f"{max(each['memory'] for each in turns) / MIB:,.0f}",
+                str(max(turn["connections"] for turn in turns)),
+                f"{max(turn['memory'] for turn in turns) / MIB:,.0f}",
             )
     Console(width=None if Console().is_terminal else 140).print(table)
 

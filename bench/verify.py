@@ -160,9 +160,9 @@ def main() -> None:
     title = f"{found['replay'][0]['records']:,} records in {files:,} files"
     table = Table("side", "records/s", "records/s of CPU", "seconds", title=title)
     for name, turns in found.items():
-        speed = statistics.median(each["records"] / each["seconds"] for each in turns)
-        of_cpu = statistics.median(each["records"] / each["cpu"] for each in turns)
-        seconds = statistics.median(each["seconds"] for each in turns)
+        speed = statistics.median(turn["records"] / turn["seconds"] for turn in turns)
+        of_cpu = statistics.median(turn["records"] / turn["cpu"] for turn in turns)
+        seconds = statistics.median(turn["seconds"] for turn in turns)
         table.add_row(name, f"{speed:,.0f}", "" if "slots" in name else f"{of_cpu:,.0f}", f"{seconds:.2f}")
     Console().print(table)
     if options.json:

@@ -192,15 +192,15 @@ def _latest(ranges: Sequence[StoredRange]) -> tuple[set[str], dict[str, str | No
     kept: set[str] = set()
     replaced: dict[str, str | None] = {}
     covered: dict[int, list[tuple[int, int, str | None]]] = {}
-    for one in reversed(ranges):
-        spans = covered.setdefault(one.partition, [])
-        place = bisect_left(spans, one.offsets, key=lambda span: span[:2])
+    for range_ in reversed(ranges):
+        spans = covered.setdefault(range_.partition, [])
+        place = bisect_left(spans, range_.offsets, key=lambda span: span[:2])
         before, after = spans[place - 1] if place else None, spans[place] if place < len(spans) else None
-        if before is not None and before[1] > one.start_offset:
-            replaced[one.id] = before[2]
-        elif after is not None and after[0] < one.end_offset:
-            replaced[one.id] = after[2]
+        if before is not None and before[1] > range_.start_offset:
+            replaced[range_.id] = before[2]
+        elif after is not None and after[0] < range_.end_offset:
+            replaced[range_.id] = after[2]
         else:
-            spans.insert(place, (*one.offsets, one.files[0].commit_id))
-            kept.add(one.id)
+            spans.insert(place, (*range_.offsets, range_.files[0].commit_id))
+            kept.add(range_.id)
     return kept, replaced

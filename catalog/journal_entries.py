@@ -103,10 +103,10 @@ class JournaledCommit:
 
     def contradicts(self, other: Self) -> str | None:
         """The contradiction of two entries of this commit, if any."""
-        known = {one.id: one for one in self.ranges}
-        for one in other.ranges:
-            if one.id in known and _differ(known[one.id], one):
-                return f"the offsets {one.span} of partition {one.partition}"
+        known = {range_.id: range_ for range_ in self.ranges}
+        for range_ in other.ranges:
+            if range_.id in known and _differ(known[range_.id], range_):
+                return f"the offsets {range_.span} of partition {range_.partition}"
         if self.rewrite is not None and other.rewrite is not None and _said(self.rewrite) != _said(other.rewrite):
             return f"a rewrite of {len(other.rewrite.old_paths)} files"
         return None
@@ -116,7 +116,7 @@ class JournaledCommit:
         return {
             "format": self._format,
             "commit_id": self.commit_id,
-            "ranges": [replace(one, files=tuple(map(_slim, one.files))).to_json() for one in self.ranges],
+            "ranges": [replace(range_, files=tuple(map(_slim, range_.files))).to_json() for range_ in self.ranges],
             "rewrite": _slim_rewrite(self.rewrite).to_json() if self.rewrite else None,
         }
 
@@ -124,7 +124,9 @@ class JournaledCommit:
     def _format(self) -> int:
         if self.rewrite is not None and not self.rewrite.is_of_known_files:
             return RETIRED_FORMAT
-        is_plain = all(len(one.files) <= 1 for one in self.ranges) and (self.rewrite is None or self.rewrite.is_plain)
+        is_plain = all(len(range_.files) <= 1 for range_ in self.ranges) and (
+            self.rewrite is None or self.rewrite.is_plain
+        )
         return FORMAT if is_plain else REGROUPED_FORMAT
 
     @classmethod
@@ -178,18 +180,18 @@ class JournalContents:
             return LedgerState()
         newest = self.schemas[-1]
         return LedgerState(
-            entries=newest.entries, versions=tuple(each.version for each in self.schemas), last_id=newest.last_id
+            entries=newest.entries, versions=tuple(schema.version for schema in self.schemas), last_id=newest.last_id
         )
 
 
 def journaled_schemas(
     state: LedgerState, records: Sequence[VersionRecord], *, above: int
 ) -> tuple[JournaledSchema, ...]:
-    known = {each.version: each for each in records}
+    known = {record.version: record for record in records}
     return tuple(
-        JournaledSchema(version=each, record=known[each.version], entries=state.entries, last_id=state.last_id)
-        for each in state.versions
-        if each.version > above and each.version in known
+        JournaledSchema(version=version, record=known[version.version], entries=state.entries, last_id=state.last_id)
+        for version in state.versions
+        if version.version > above and version.version in known
     )
 
 
@@ -207,7 +209,7 @@ def _said(rewrite: Rewrite) -> list[object]:
     groups = [
         (
             sorted(group.known_paths),
-            sorted((one.file.path, one.file.rows, one.file.digest or "") for one in group.files),
+            sorted((file.file.path, file.file.rows, file.file.digest or "") for file in group.files),
             sorted(map(repr, group.all_spans)),
         )
         for group in rewrite.groups
@@ -234,7 +236,7 @@ def _slim_rewrite(rewrite: Rewrite) -> Rewrite:
     return replace(
         rewrite,
         groups=tuple(
-            replace(group, files=tuple(replace(one, file=_slim(one.file)) for one in group.files))
+            replace(group, files=tuple(replace(file, file=_slim(file.file)) for file in group.files))
             for group in rewrite.groups
         ),
     )

@@ -53,11 +53,11 @@ class JournalSummary:
 
     @property
     def size(self) -> int:
-        return sum(len(each.line) for each in self.entries)
+        return sum(len(entry.line) for entry in self.entries)
 
     def to_bytes(self) -> bytes:
         """Equal entries give equal bytes."""
-        lines = b"".join(each.line for each in self.entries)
+        lines = b"".join(entry.line for entry in self.entries)
         value = {
             "format": SUMMARY_FORMAT,
             "entries": len(self.entries),
@@ -81,7 +81,7 @@ class JournalSummary:
         if len(lines) != size or hashlib.sha256(lines).hexdigest() != value["sha256"]:
             raise ValueError("the entries aren't those that the summary was made of")
         found = cls(tuple(map(_entry, lines.splitlines(keepends=True))))
-        names = [each.name for each in found.entries]
+        names = [entry.name for entry in found.entries]
         if (len(names), names[:1], names[-1:]) != (value["entries"], [value["first"]], [value["last"]]):
             raise ValueError("the summary says other entries than it has")
         return found

@@ -153,7 +153,7 @@ def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
 
 def assert_arguments_exist(arguments: list[str]) -> None:
     """The command line takes them: what is missed is the file."""
-    known = [str(Path("nowhere.toml")) if each.endswith(".toml") else each for each in arguments]
+    known = [str(Path("nowhere.toml")) if argument.endswith(".toml") else argument for argument in arguments]
     done = CliRunner().invoke(app, known)
     assert done.exit_code == 2
     assert "There is no configuration file here" in done.stderr
@@ -188,7 +188,10 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
     failed = (StorageUnavailable("away"),)
     ChoreMetering(instruments)(ChoreEnded(topic="orders", chore="compaction", seconds=1.0, failures=failed))
     return {
-        family.name: ({one.name for one in family.samples}, {label for one in family.samples for label in one.labels})
+        family.name: (
+            {sample.name for sample in family.samples},
+            {label for sample in family.samples for label in sample.labels},
+        )
         for family in instruments.registry.collect()
     }
 
@@ -214,7 +217,7 @@ def declared_by_servers() -> dict[str, set[str]]:
     )
     instruments.read(sources)
     families = list(instruments.registry.collect())
-    return {one.name: set(one.labels) for family in families for one in family.samples}
+    return {sample.name: set(sample.labels) for family in families for sample in family.samples}
 
 
 def test_alerts_of_servers_name_metrics_and_labels_that_exist() -> None:
@@ -232,9 +235,9 @@ def test_alerts_of_servers_name_metrics_and_labels_that_exist() -> None:
 
 def test_the_page_names_every_metric_of_servers() -> None:
     text = (CONF.parent / "docs" / "serve.md").read_text()
-    samples = [each for each in declared_by_servers() if not each.endswith("_created")]
-    names = {re.sub(r"_(bucket|sum|count)$", "", each) for each in samples}
-    missing = {each for each in names if f"`{each}`" not in text and not each.startswith("archiver_process")}
+    samples = [server for server in declared_by_servers() if not server.endswith("_created")]
+    names = {re.sub(r"_(bucket|sum|count)$", "", sample) for sample in samples}
+    missing = {name for name in names if f"`{name}`" not in text and not name.startswith("archiver_process")}
     assert not missing
 
 

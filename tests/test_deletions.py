@@ -131,7 +131,7 @@ def test_every_permit_is_known() -> None:
     found: dict[str, list[str]] = {}
     for path, tree in parsed():
         calls = [ast.unparse(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)]
-        made = sorted(each for each in calls if each.split(".")[0] in kinds)
+        made = sorted(call for call in calls if call.split(".")[0] in kinds)
         if made and path not in GATE:
             found[path] = made
     assert found == PERMITS

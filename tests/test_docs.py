@@ -155,7 +155,7 @@ def test_commands_have_the_options_named(line: str) -> None:
             break
         command = command.commands[word]
     assert not hasattr(command, "commands"), f"no such command: {line}"
-    known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
     assert {word for word in words if re.match("-[a-zA-Z-]", word)} <= known
 
 

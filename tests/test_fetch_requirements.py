@@ -40,7 +40,7 @@ def modules_without(kept: dict[str, str]) -> set[str]:
     return {
         module
         for module, names in packages_distributions().items()
-        if module.isidentifier() and not {re.sub(r"[-_.]+", "-", each).lower() for each in names} & (kept.keys() | ours)
+        if module.isidentifier() and not {re.sub(r"[-_.]+", "-", name).lower() for name in names} & (kept.keys() | ours)
     }
 
 

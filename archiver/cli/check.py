@@ -41,10 +41,10 @@ def check(
         loaded = load_config(config)
         found: list[Finding] = []
         console = TextConsole()
-        for each in _findings(loaded, seconds=seconds, with_spark=not no_spark):
-            found.append(each)
+        for finding in _findings(loaded, seconds=seconds, with_spark=not no_spark):
+            found.append(finding)
             if not as_json:
-                console.print(finding_lines(each))
+                console.print(finding_lines(finding))
     print_answer("check", check_json(found), lambda: verdict(found), as_json=as_json)
     if any(each.failed for each in found):
         raise typer.Exit(FAILED)

@@ -16,7 +16,6 @@ PURPOSES: Final = {
         "reconcile",
         "reprocess",
         "refill",
-        "abandon",
         "repartition",
         "index",
         "registry",

@@ -135,7 +135,7 @@ def reset(
             moves = asked.planned_reset(group, to, topics=topic or (), partitions=partition or ())
             if not dry_run:
                 asked.reset(group, moves)
-        values = {"group": group, "dry_run": dry_run, "partitions": [move_json(each) for each in moves]}
+        values = {"group": group, "dry_run": dry_run, "partitions": [move_json(move) for move in moves]}
         print_answer("group_reset", values, lambda: reset_screen(group, moves, dry_run=dry_run), as_json=as_json)
 
 
@@ -162,13 +162,13 @@ def delete(
     with reported(as_json=as_json):
         consent = GIVEN if dry_run else consent_to("groups delete", yes=yes)
         with _asked(config, bootstrap, kafka_options) as asked:
-            for each in names:
-                asked.check_deletable(each)
+            for name in names:
+                asked.check_deletable(name)
             if consent.asks:
                 agree(asked, names, consent)
             if not dry_run:
-                for each in names:
-                    asked.delete(each)
+                for name in names:
+                    asked.delete(name)
         values = {"groups": list(names), "dry_run": dry_run}
         print_answer("groups_deleted", values, lambda: delete_screen(names, dry_run=dry_run), as_json=as_json)
 

@@ -49,8 +49,8 @@ def init(
         sections = sections_from(base, bootstrap, settings or ())
         first = FirstConfig(path=config, sections=sections, topics=topic or (), samples=samples, may_replace=force)
         drafts = first.write()
-    written = [each.size.topic for each in drafts if each.is_in_force]
-    commented = [each.size.topic for each in drafts if not each.is_in_force]
+    written = [draft.size.topic for draft in drafts if draft.is_in_force]
+    commented = [draft.size.topic for draft in drafts if not draft.is_in_force]
     left = f", and {len(commented):,} more as comments" if commented else ""
     text = (
         f"Wrote {config} with {counted(len(written), 'topic')}{left}.\n"

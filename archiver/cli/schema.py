@@ -99,12 +99,12 @@ def history(
         records = registry.ledger.history(row)
         versions = [
             {
-                "version": each.version,
-                "created": each.created.isoformat(),
-                "fingerprint": each.fingerprint,
-                "changes": [change.to_json() | {"text": tell(change)} for change in each.changes],
+                "version": record.version,
+                "created": record.created.isoformat(),
+                "fingerprint": record.fingerprint,
+                "changes": [change.to_json() | {"text": tell(change)} for change in record.changes],
             }
-            for each in records
+            for record in records
         ]
         values = {"topic": topic, "table": row.table, "versions": versions}
         print_answer("schema_history", values, lambda: history_text(topic, records), as_json=as_json)

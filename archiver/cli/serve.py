@@ -62,7 +62,7 @@ def kafka(
         loaded = load_config(config, environment)
         from archiver.serve.processes import Processes, share
 
-        shares = [{**environment, **share(loaded, each, processes)} for each in range(processes)]
+        shares = [{**environment, **share(loaded, number, processes)} for number in range(processes)]
         number = Processes(
             _one_of_several, processes, config, shares, as_json, is_verbose(), gives_up=MISCONFIGURED
         ).run()

@@ -185,5 +185,6 @@ def views(
 
 def _columns(view: View) -> list[dict[str, Any]]:
     return [
-        {"name": each.name, "field_id": each.field_id, "type": str(each.type), "of": each.doc} for each in view.columns
+        {"name": column.name, "field_id": column.field_id, "type": str(column.type), "of": column.doc}
+        for column in view.columns
     ]

@@ -177,10 +177,10 @@ def _missing(live: TableRows, window: Sequence[ExpectedRange]) -> Iterator[Hole]
     )
     for item in window:
         low, high = np.searchsorted(offsets, (item.start_offset, item.end_offset))
-        there = offsets[low:high]
-        rows = len(there) - int(within(there, item.accepted).sum())  # rows that came back stand for no other row
+        present = offsets[low:high]
+        rows = len(present) - int(within(present, item.accepted).sum())  # rows that came back stand for no other row
         if rows < item.rows:
-            start, end = _hull(there, item)
+            start, end = _hull(present, item)
             yield Hole(
                 range_id=item.id,
                 partition=item.partition,

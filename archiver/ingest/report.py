@@ -35,18 +35,18 @@ class PartitionReport:
     def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
         """Add committed ranges of the partition, in offset order."""
         report = self
-        for one in ranges:
+        for range_ in ranges:
             report = replace(
                 report,
-                from_offset=one.start_offset if report.from_offset is None else report.from_offset,
-                to_offset=one.end_offset,
-                records=report.records + one.rows,
-                files=report.files + len(one.files),
-                file_bytes=report.file_bytes + sum(file.size_bytes for file in one.files),
-                raw_values=report.raw_values + sum(file.raw_values for file in one.files),
-                lost_offsets=report.lost_offsets + (one.end_offset - one.start_offset if one.lost else 0),
-                digest=add_digests((report.digest, one.digest)),
-                recognition=sum((file.recognition or Recognition() for file in one.files), report.recognition),
+                from_offset=range_.start_offset if report.from_offset is None else report.from_offset,
+                to_offset=range_.end_offset,
+                records=report.records + range_.rows,
+                files=report.files + len(range_.files),
+                file_bytes=report.file_bytes + sum(file.size_bytes for file in range_.files),
+                raw_values=report.raw_values + sum(file.raw_values for file in range_.files),
+                lost_offsets=report.lost_offsets + (range_.end_offset - range_.start_offset if range_.lost else 0),
+                digest=add_digests((report.digest, range_.digest)),
+                recognition=sum((file.recognition or Recognition() for file in range_.files), report.recognition),
             )
         return report
 
@@ -64,24 +64,24 @@ class TopicReport:
 
     @property
     def records(self) -> int:
-        return sum(each.records for each in self.partitions)
+        return sum(partition.records for partition in self.partitions)
 
     @property
     def files(self) -> int:
-        return sum(each.files for each in self.partitions)
+        return sum(partition.files for partition in self.partitions)
 
     @property
     def file_bytes(self) -> int:
-        return sum(each.file_bytes for each in self.partitions)
+        return sum(partition.file_bytes for partition in self.partitions)
 
     @property
     def digest(self) -> str | None:
         """The digest of the committed records, None if a file has none."""
-        return add_digests(each.digest for each in self.partitions)
+        return add_digests(partition.digest for partition in self.partitions)
 
     @property
     def recognition(self) -> Recognition:
-        return sum((each.recognition for each in self.partitions), Recognition())
+        return sum((partition.recognition for partition in self.partitions), Recognition())
 
     @property
     def raw_share(self) -> float:
@@ -93,7 +93,7 @@ class TopicReport:
     def failures(self) -> tuple[tuple[int | None, ContextError], ...]:
         """Every error with its partition, None for the topic."""
         whole = ((None, self.error),) if self.error else ()
-        return whole + tuple((each.partition, each.error) for each in self.partitions if each.error)
+        return whole + tuple((partition.partition, partition.error) for partition in self.partitions if partition.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,13 +162,15 @@ class ClusterAdmin:
         )
         members = tuple(
             GroupMember(
-                member_id=each.member_id,
-                instance_id=each.group_instance_id or None,
-                client_id=each.client_id,
-                host=each.host.lstrip("/"),
-                partitions=tuple(sorted((one.topic, one.partition) for one in each.assignment.topic_partitions)),
+                member_id=member.member_id,
+                instance_id=member.group_instance_id or None,
+                client_id=member.client_id,
+                host=member.host.lstrip("/"),
+                partitions=tuple(
+                    sorted((partition.topic, partition.partition) for partition in member.assignment.topic_partitions)
+                ),
             )
-            for each in found.members
+            for member in found.members
         )
         return GroupDescription(
             kind=found.type.name.lower(),
@@ -206,7 +208,9 @@ class ClusterAdmin:
             )[group],
             "READ on the group and on the topic",
             errors=lambda found: {
-                each.partition: each.error for each in found.topic_partitions if each.error is not None
+                partition.partition: partition.error
+                for partition in found.topic_partitions
+                if partition.error is not None
             },
             group=group,
             **where,

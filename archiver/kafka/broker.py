@@ -188,7 +188,9 @@ class BrokerClient:
                 continue
             for found in (each for log_dir in response.results for each in log_dir.topics if each.name == topic):
                 sizes |= {
-                    each.partition_index: each.partition_size for each in found.partitions if not each.is_future_key
+                    partition.partition_index: partition.partition_size
+                    for partition in found.partitions
+                    if not partition.is_future_key
                 }
         return sizes
 
@@ -235,8 +237,8 @@ class BrokerClient:
                     failed.update(some)
                     continue
                 for topic, answers in named(response):
-                    found[topic] |= {number_of(each): each for each in answers if not each.error_code}
-                    failed |= {topic for each in answers if each.error_code}
+                    found[topic] |= {number_of(answer): answer for answer in answers if not answer.error_code}
+                    failed |= {topic for answer in answers if answer.error_code}
         for topic in failed:
             self.leaders.forget(topic)
         return {topic: answers for topic, answers in found.items() if answers.keys() == wanted[topic]}
@@ -245,7 +247,7 @@ class BrokerClient:
         by_leader = defaultdict[int, dict[str, list[int]]](dict)
         for topic, partitions in wanted.items():
             try:
-                leaders = {each: self.leaders.leader(topic, each)[0] for each in sorted(partitions)}
+                leaders = {partition: self.leaders.leader(topic, partition)[0] for partition in sorted(partitions)}
             except kafka.KafkaError:
                 continue
             for partition, node in leaders.items():

@@ -205,8 +205,8 @@ class PartitionFetcher:
         return Fetched(
             data=held.records or b"",
             aborted=tuple(
-                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-                for each in held.aborted_transactions or ()
+                AbortedTransaction(producer_id=transaction.producer_id, first_offset=transaction.first_offset)
+                for transaction in held.aborted_transactions or ()
             ),
             high_watermark=answer.high_watermark,
             last_stable_offset=answer.last_stable_offset,

@@ -64,8 +64,8 @@ def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[
         try:
             answer = _answer(brokers, group, None)
             for about in answer.topics:
-                for each in about.partitions:
-                    _check(each.error_code, f"{about.name}, partition {each.partition_index}")
+                for partition in about.partitions:
+                    _check(partition.error_code, f"{about.name}, partition {partition.partition_index}")
         except kafka.UnknownBrokerIdError:
             brokers.cluster_id()  # describes the cluster again
             raise
@@ -74,9 +74,11 @@ def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[
     answer = with_retries(brokers.options, attempt, group=group)
     return {
         str(about.name): {
-            int(each.partition_index): CommittedOffset(offset=int(each.committed_offset), metadata=each.metadata or "")
-            for each in sorted(about.partitions, key=lambda one: one.partition_index)
-            if each.committed_offset >= 0
+            int(partition.partition_index): CommittedOffset(
+                offset=int(partition.committed_offset), metadata=partition.metadata or ""
+            )
+            for partition in sorted(about.partitions, key=lambda one: one.partition_index)
+            if partition.committed_offset >= 0
         }
         for about in sorted(answer.topics, key=lambda one: one.name)
     }
@@ -100,11 +102,14 @@ def _asked(brokers: BrokerClient, group: str, topic: str, partitions: list[int])
     about = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)
     answer = _answer(brokers, group, [about])
     found: dict[int, Any] = {
-        each.partition_index: each for about in answer.topics if about.name == topic for each in about.partitions
+        partition.partition_index: partition
+        for about in answer.topics
+        if about.name == topic
+        for partition in about.partitions
     }
     for partition, each in found.items():
         _check(each.error_code, f"partition {partition}")
-    if lacking := [each for each in partitions if each not in found]:
+    if lacking := [partition for partition in partitions if partition not in found]:
         raise kafka.UnknownError(f"the answer leaves out partitions {lacking}")
     return {
         partition: CommittedOffset(offset=int(each.committed_offset), metadata=each.metadata or "")

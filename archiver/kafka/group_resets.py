@@ -71,7 +71,7 @@ def planned_moves(
             wanted = _offsets(brokers, places, milliseconds)
         case ShiftBy(offsets):
             wanted = {
-                topic: {each: known[topic][each] + offsets for each in partitions}
+                topic: {partition: known[topic][partition] + offsets for partition in partitions}
                 for topic, partitions in places.items()
             }
         case _:
@@ -79,12 +79,12 @@ def planned_moves(
     return tuple(
         Move(
             topic=topic,
-            partition=each,
-            before=known.get(topic, {}).get(each),
-            after=min(max(wanted[topic][each], first[topic][each]), end[topic][each]),
+            partition=partition,
+            before=known.get(topic, {}).get(partition),
+            after=min(max(wanted[topic][partition], first[topic][partition]), end[topic][partition]),
         )
         for topic, partitions in sorted(places.items())
-        for each in sorted(partitions)
+        for partition in sorted(partitions)
     )
 
 
@@ -94,7 +94,10 @@ def _offsets(brokers: BrokerClient, places: Places, at: At | int) -> _Offsets:
 
 def _check_known(places: Places, known: _Offsets) -> None:
     lacking = [
-        f"{topic}-{each}" for topic, numbers in places.items() for each in numbers if each not in known.get(topic, {})
+        f"{topic}-{number}"
+        for topic, numbers in places.items()
+        for number in numbers
+        if number not in known.get(topic, {})
     ]
     if lacking:
         raise ConfigError(

@@ -71,8 +71,8 @@ class ConsumerGroups:
         """Commit all moves at once. Raises SourceError for an active group."""
         self._admin.check_inactive(group)
         offsets: dict[str, dict[int, CommittedOffset]] = {}
-        for each in moves:
-            offsets.setdefault(each.topic, {})[each.partition] = CommittedOffset(offset=each.after)
+        for move in moves:
+            offsets.setdefault(move.topic, {})[move.partition] = CommittedOffset(offset=move.after)
         self._admin.commit_all(group, offsets)
 
     def delete(self, group: str) -> None:
@@ -95,13 +95,13 @@ class ConsumerGroups:
         progress = tuple(
             Progress(
                 topic=topic,
-                partition=each,
-                committed=committed[topic][each].offset if each in committed.get(topic, {}) else None,
-                end=ends.get(topic, {}).get(each),
-                member_id=readers.get((topic, each)),
+                partition=partition,
+                committed=committed[topic][partition].offset if partition in committed.get(topic, {}) else None,
+                end=ends.get(topic, {}).get(partition),
+                member_id=readers.get((topic, partition)),
             )
             for topic, partitions in sorted(places.items())
-            for each in sorted(partitions)
+            for partition in sorted(partitions)
         )
         return Described(
             group=group,

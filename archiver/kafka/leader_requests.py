@@ -46,8 +46,8 @@ def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> Request
 
     def topic(name: str, partitions: Sequence[int]) -> Any:
         asked = [
-            part(partition_index=each, current_leader_epoch=epoch_of(name, each), timestamp=timestamp)
-            for each in partitions
+            part(partition_index=partition, current_leader_epoch=epoch_of(name, partition), timestamp=timestamp)
+            for partition in partitions
         ]
         return about(name=name, partitions=asked)
 
@@ -65,8 +65,12 @@ def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -
 
     def topic(name: str, partitions: Sequence[int]) -> Any:
         asked = [
-            part(partition=each, current_leader_epoch=epoch_of(name, each), leader_epoch=epochs[name][each])
-            for each in partitions
+            part(
+                partition=partition,
+                current_leader_epoch=epoch_of(name, partition),
+                leader_epoch=epochs[name][partition],
+            )
+            for partition in partitions
         ]
         return about(topic=name, partitions=asked)
 

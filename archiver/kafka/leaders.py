@@ -121,11 +121,11 @@ def _describe(topic: Any) -> TopicDescription | kafka.KafkaError:
     return TopicDescription(
         topic_id=None if topic.topic_id in (None, _NO_TOPIC_ID) else topic.topic_id,
         partitions={
-            each.partition_index: PartitionDescription(
-                leader=None if each.leader_id == _NO_LEADER else each.leader_id,
-                leader_epoch=each.leader_epoch,
-                replicas=tuple(each.replica_nodes),
+            partition.partition_index: PartitionDescription(
+                leader=None if partition.leader_id == _NO_LEADER else partition.leader_id,
+                leader_epoch=partition.leader_epoch,
+                replicas=tuple(partition.replica_nodes),
             )
-            for each in topic.partitions
+            for partition in topic.partitions
         },
     )

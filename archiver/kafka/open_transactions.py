@@ -38,7 +38,7 @@ def open_transactions(
     except SourceError:
         return {}
     open_ones = {
-        partition: [each for each in answer.active_producers if each.current_txn_start_offset >= 0]
+        partition: [producer for producer in answer.active_producers if producer.current_txn_start_offset >= 0]
         for partition, answer in found.items()
     }
     names = _names(brokers, {each.producer_id for those in open_ones.values() for each in those})

@@ -300,8 +300,8 @@ def parse_kafka_options(options: Mapping[str, str]) -> KafkaOptions:
         return KafkaOptions.model_validate(plain)
     except ValidationError as error:
         complaints = error.errors(include_url=False, include_input=False)
-        options_named = tuple(str(each["loc"][0]) for each in complaints if each["loc"])
-        message = "; ".join(_complaint(each, plain) for each in complaints)
+        options_named = tuple(str(complaint["loc"][0]) for complaint in complaints if complaint["loc"])
+        message = "; ".join(_complaint(complaint, plain) for complaint in complaints)
         raise ConfigError(message, section="kafka", options=options_named) from None
 
 

@@ -162,7 +162,7 @@ class TransactionalWriter:
         return self._session
 
     def _add(self, session: _Session, topic: str, partitions: Mapping[int, object]) -> None:
-        fresh = [each for each in sorted(partitions) if (topic, each) not in session.added]
+        fresh = [partition for partition in sorted(partitions) if (topic, partition) not in session.added]
         if not fresh:
             return
         about = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=fresh)

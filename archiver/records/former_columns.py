@@ -23,17 +23,17 @@ _STRUCTS = (ColumnType.STRUCT, ColumnType.CUT)
 
 class ColumnHistory:
     def __init__(self, ledger: LedgerState) -> None:
-        self._rows = tuple(row_mapping_from_text(each.mapping) for each in ledger.versions)
-        self._entries = {each.field_id: each for each in ledger.entries}
+        self._rows = tuple(row_mapping_from_text(version.mapping) for version in ledger.versions)
+        self._entries = {entry.field_id: entry for entry in ledger.entries}
         self._by_path: dict[tuple[str, Path], list[LedgerEntry]] = defaultdict(list)
-        for each in ledger.entries:
-            self._by_path[each.root, each.path].append(each)
+        for entry in ledger.entries:
+            self._by_path[entry.root, entry.path].append(entry)
 
     def is_enum(self, field_id: int) -> bool:
         entry = self._entries.get(field_id)
         if entry is None or not is_field(entry.path[-1]):
             return False
-        return any(each.declared(entry.path).is_enum for each in self._mappings(entry.root, field_id))
+        return any(mapping.declared(entry.path).is_enum for mapping in self._mappings(entry.root, field_id))
 
     def is_unsigned(self, field_id: int) -> bool:
         """Whether the largest numbers are negative in the column."""
@@ -48,14 +48,14 @@ class ColumnHistory:
     def messages(self, field_id: int) -> frozenset[str]:
         entry = self._entries.get(field_id)
         mappings = self._mappings(entry.root, field_id) if entry else ()
-        return frozenset(name for each in mappings for name in each.messages)
+        return frozenset(name for mapping in mappings for name in mapping.messages)
 
     def former(self, field_id: int) -> frozenset[int]:
         """Return the columns that may have the field's values in rows in which they are set."""
         own = self._entries.get(field_id)
         if own is None:
             return frozenset()
-        above = {each.field_id for each in self._with_parents(own)}
+        above = {parent.field_id for parent in self._with_parents(own)}
         found: set[int] = set()
         for path in (own.path, *self._elsewhere(own)):
             for size in range(1, len(path) + 1):
@@ -90,11 +90,11 @@ class ColumnHistory:
             yield from ((step, *own.path) for step in members)
             return
         yield tuple(below)
-        beside = set().union(*(each.column_ids for each in self._mappings(own.root, members[head])))
+        beside = set().union(*(mapping.column_ids for mapping in self._mappings(own.root, members[head])))
         yield from ((step, *below) for step, each in members.items() if each not in beside)
 
     def _tops(self, own: LedgerEntry) -> list[LedgerEntry]:
-        tops = (each for each in self._entries.values() if each.root == own.root and len(each.path) == 1)
+        tops = (entry for entry in self._entries.values() if entry.root == own.root and len(entry.path) == 1)
         return [each for each in tops if is_field(each.path[0])]
 
     def _mappings(self, root: str, field_id: int) -> Iterator[ValueMapping]:

@@ -40,7 +40,7 @@ class TableColumn:
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
     """Resolve the columns of a condition. Raises ConfigError if one doesn't exist or has another type."""
-    found = {each: _column(each, schema) for each in where.columns}
+    found = {column: _column(column, schema) for column in where.columns}
     if not found:
         return {}
     ids = {column.field_id for column in found.values()}
@@ -78,7 +78,7 @@ def _column(asked: ColumnIs, schema: Schema) -> TableColumn:
     for depth, name in enumerate(below, start=1):
         if not isinstance(kind, StructType):
             raise _not_below(asked, depth, kind)
-        held = {each.name: each for each in kind.fields}
+        held = {field.name: field for field in kind.fields}
         if name not in held or name in names.RESERVED:
             raise _unknown(asked, depth, [each for each in held if each not in names.RESERVED])
         unrecognized += [held[names.UNRECOGNIZED].field_id] if names.UNRECOGNIZED in held else []
@@ -116,7 +116,7 @@ def _not_below(asked: ColumnIs, depth: int, kind: IcebergType) -> ConfigError:
         return ConfigError(
             f"--where: `{inside}` is a struct: name one of its columns",
             column=asked.column,
-            has=[each.name for each in kind.fields if each.name not in names.RESERVED],
+            has=[field.name for field in kind.fields if field.name not in names.RESERVED],
         )
     if kind.is_primitive:
         return ConfigError(f"--where: `{inside}` is of type {kind}, with nothing below it", column=asked.column)

@@ -222,7 +222,7 @@ def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
         case Not(term):
             return _bounds(term, partition, negated=not negated)
         case AllOf(terms) | AnyOf(terms):
-            several = [_bounds(each, partition, negated=negated) for each in terms]
+            several = [_bounds(term, partition, negated=negated) for term in terms]
             return _common(several) if isinstance(condition, AllOf) != negated else _around(several)
         case BytesAre() | NullTest() | Exists() | ColumnIs():
             return _ALL

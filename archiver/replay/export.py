@@ -52,7 +52,7 @@ class Export:
     def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
         """Yield batches with the columns of `shape`, by partition and offset."""
         ranges = [*self.selected.selection.resolve(self.selected.archive)]
-        self.observer(ExportStarted(offsets=sum(each.end_offset - each.start_offset for each in ranges)))
+        self.observer(ExportStarted(offsets=sum(range_.end_offset - range_.start_offset for range_ in ranges)))
         left, before, written = self.limit, 0, 0
         for wanted in ranges:
             found = self.selected.read(wanted, shape)

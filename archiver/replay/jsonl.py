@@ -35,7 +35,7 @@ def render(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
             "timestamp_type": timestamp_type,
             "key": to_json(key),
             "value": to_json(value),
-            "headers": [[to_json(one["key"]), to_json(one["value"])] for one in headers],
+            "headers": [[to_json(header["key"]), to_json(header["value"])] for header in headers],
         }
         yield encode(record).encode() + b"\n"
 
@@ -55,7 +55,7 @@ def render_decoded(topic: str, batch: pa.RecordBatch) -> Iterator[bytes]:
             "timestamp_type": timestamp_type,
             "schema_version": version,
         }
-        tail = {"headers": [[to_json(one["key"]), to_json(one["value"])] for one in headers]}
+        tail = {"headers": [[to_json(header["key"]), to_json(header["value"])] for header in headers]}
         parts = (
             encode(head)[:-1],
             _shown("key", key, shown_key, encode),

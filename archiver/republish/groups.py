@@ -47,7 +47,7 @@ class GroupTranslation:
             group: committed_offsets(self.source_brokers, group, self.topic, self.partitions)
             for group in self.names(asked)
         }
-        wanted: dict[int, set[int]] = {each: set() for each in self.partitions}
+        wanted: dict[int, set[int]] = {partition: set() for partition in self.partitions}
         for offsets in committed.values():
             for partition, each in offsets.items():
                 wanted[partition].add(each.offset)

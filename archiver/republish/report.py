@@ -58,7 +58,7 @@ class TransferReport:
     @property
     def succeeded(self) -> bool:
         """Whether all requested group offsets were carried over."""
-        return all(each.succeeded for each in self.groups)
+        return all(group.succeeded for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

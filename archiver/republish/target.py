@@ -54,7 +54,7 @@ def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, parti
         raise ConfigError(
             "the cluster has no such topic: create it, or let --create do it", **{**error.context, "topic": name}
         ) from error
-    if lacking := [each for each in partitions if each not in described.partitions]:
+    if lacking := [partition for partition in partitions if partition not in described.partitions]:
         raise ConfigError(
             "the target lacks partitions: records keep their partition, so add them (kafka-topics.sh --alter "
             "--partitions), or choose an empty topic with --create",

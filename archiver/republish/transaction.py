@@ -53,8 +53,10 @@ class TransferTransaction:
             self._writer.write(self._log.topic, {PARTITION: self._log.batch(partitions)})
             self._writer.commit()
             pass_point(TransferPoint.TRANSFER_BEGUN)
-        for each in partitions:
-            self.progress[each.partition] = PartitionProgress(begun=each, next_offset=each.offset, sequence=0)
+        for partition in partitions:
+            self.progress[partition.partition] = PartitionProgress(
+                begun=partition, next_offset=partition.offset, sequence=0
+            )
 
     def write(self, pieces: Mapping[int, ProducedRecords], size_bytes: int) -> None:
         self._since = self._since or time.monotonic()

@@ -257,7 +257,7 @@ class Transfer:
             size = sum(each.size_bytes for each in ready.values())
             records = {each: piece.records for each, piece in ready.items() if piece.records is not None}
             transaction.write(records, size)
-            pause = self._pace.pause_after(records=sum(each.rows for each in records.values()), size=size)
+            pause = self._pace.pause_after(records=sum(record.rows for record in records.values()), size=size)
             if pause + transaction.age > COMMIT_SECONDS:
                 self._commit(transaction)
             time.sleep(pause)

@@ -105,7 +105,7 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
     """Raise RewriteRefused if row counts show that records would be lost."""
     for group in rewrite.groups:
         old = sum(known[path].rows for path in group.paths)
-        new = sum(one.file.rows for one in group.files)
+        new = sum(file.file.rows for file in group.files)
         left_out = sum(span.gone for span in group.all_spans)
         if group.recorded:  # engines may have removed rows: the registry alone can hold the counts against each other
             left_out = max(0, old - new)
@@ -117,7 +117,7 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
                 old_rows=old,
                 new_rows=new,
                 left_out=left_out,
-                offsets=", ".join(f"{each.partition}: {each.span}" for each in group.all_spans[:_NAMED]),
+                offsets=", ".join(f"{span.partition}: {span.span}" for span in group.all_spans[:_NAMED]),
                 files=list(group.paths[:_NAMED]),
                 new_files=list(group.new_paths[:_NAMED]),
             )
@@ -153,4 +153,4 @@ def _is_same(found: TableFile | None, read: TableFile) -> bool:
 def _deletes(file: TableFile) -> set[tuple[str, object]]:
     # A file may have many deletion vectors: the offset says which one it is.
     deletes = (*file.position_deletes, *file.equality_deletes)
-    return {(each.file_path, vector_place(each)["content_offset"]) for each in deletes}
+    return {(delete.file_path, vector_place(delete)["content_offset"]) for delete in deletes}

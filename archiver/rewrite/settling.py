@@ -96,7 +96,7 @@ def end_silent(
         is_marked = rewrite.commit_id in known
         if is_marked or registry.rewrites.begin_to_end(topic, rewrite, silent_seconds=SILENT_SECONDS):
             known.setdefault(rewrite.commit_id, None)
-    unnoted = [each for each in rewrites if known.get(each.commit_id, 0) is None]
+    unnoted = [rewrite for rewrite in rewrites if known.get(rewrite.commit_id, 0) is None]
     if unnoted:
         sequence = _sequence(load())
         for rewrite in unnoted:
@@ -166,7 +166,7 @@ def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
     The table must not have more rows of the offsets than were to stay.
     """
     begun_ms = ULID.from_str(rewrite.commit_id).milliseconds
-    if not all(each.timestamp_ms > begun_ms for each in table.iceberg.metadata.snapshots):
+    if not all(snapshot.timestamp_ms > begun_ms for snapshot in table.iceberg.metadata.snapshots):
         return False
     staying: Counter[RowRange] = Counter()
     purged: set[RowRange] = set()

@@ -19,7 +19,7 @@ PARTITIONS: Final = "Partitions"
 
 def look_at_partitions(config: Config) -> Iterator[Finding]:
     """Warn of rows that engines skip in archived tables with truncating partitions."""
-    names = {name for name in config.sections if any(_truncates(each) for each in config.topic(name).partition_terms)}
+    names = {name for name in config.sections if any(_truncates(term) for term in config.topic(name).partition_terms)}
     if not names:
         return
     count = 0

@@ -90,7 +90,7 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
     except ContextError as error:
         yield failure(KAFKA, error, subject)
         return
-    offsets = sum(ends[each] - starts[each] for each in described.partitions)
+    offsets = sum(ends[partition] - starts[partition] for partition in described.partitions)
     detail = f"described and read: {_count(len(described.partitions), 'partition')}, {_count(offsets, 'offset')}"
     yield Finding(part=KAFKA, subject=subject, detail=detail)
     if is_useless:

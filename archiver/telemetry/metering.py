@@ -85,10 +85,10 @@ class Metering:
                 assert_never(never)
 
     def _seen(self, event: PartitionsSeen) -> None:
-        for each in event.partitions:
-            self._ends[event.topic, each.partition] = each.last_stable
-            self._lag.saw((event.topic, each.partition), archived=each.next_offset, end=each.last_stable)
-            self._place(event.topic, each.partition, each.next_offset)
+        for partition in event.partitions:
+            self._ends[event.topic, partition.partition] = partition.last_stable
+            self._lag.saw((event.topic, partition.partition), archived=partition.next_offset, end=partition.last_stable)
+            self._place(event.topic, partition.partition, partition.next_offset)
 
     def _task(self, event: TaskFinished) -> None:
         topic, result = event.topic, event.result
@@ -106,19 +106,21 @@ class Metering:
 
     def _committed(self, event: RangesCommitted) -> None:
         topic, ranges = event.topic, event.ranges
-        files = [file for one in ranges for file in one.files]
+        files = [file for range_ in ranges for file in range_.files]
         self._to.records.labels(topic).inc(sum(file.rows for file in files))
         self._to.files.labels(topic).inc(len(files))
         self._to.file_bytes.labels(topic).inc(sum(file.size_bytes for file in files))
         recognition = sum((file.recognition or Recognition() for file in files), Recognition())
         for part, fit in recognition.parts.items():
             self._fit(topic, part, fit)
-        self._to.lost_offsets.labels(topic).inc(sum(one.end_offset - one.start_offset for one in ranges if one.lost))
+        self._to.lost_offsets.labels(topic).inc(
+            sum(range_.end_offset - range_.start_offset for range_ in ranges if range_.lost)
+        )
         self._to.last_committed.labels(topic).set(time.time())
-        for one in sorted(ranges, key=lambda one: one.end_offset):
-            newest = max((file.max_timestamp for file in one.files if file.max_timestamp is not None), default=None)
-            self._lag.committed((topic, one.partition), until=one.end_offset, newest_ms=newest)
-            self._place(topic, one.partition, one.end_offset)
+        for range_ in sorted(ranges, key=lambda one: one.end_offset):
+            newest = max((file.max_timestamp for file in range_.files if file.max_timestamp is not None), default=None)
+            self._lag.committed((topic, range_.partition), until=range_.end_offset, newest_ms=newest)
+            self._place(topic, range_.partition, range_.end_offset)
 
     def _fit(self, topic: str, part: str, fit: Fit) -> None:
         for counter, count in (

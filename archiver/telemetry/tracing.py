@@ -94,7 +94,7 @@ class Spans:
 
     def _begin_wave(self, event: WavePlanned) -> None:
         self._end_wave()
-        tasks = sum(len(those) for those in event.ranges.values())
+        tasks = sum(len(range_) for range_ in event.ranges.values())
         self._wave = self._tracer.start_span(
             "wave",
             attributes={"archiver.wave": event.wave, "archiver.tasks": tasks, "archiver.topics": len(event.ranges)},

@@ -87,7 +87,7 @@ class ArchiveScreen(Bars):
                 seconds = round(event.seconds, 6)
                 yield "step_finished", {"topic": event.topic, "step": event.step, "seconds": seconds}
             case RangesCommitted():
-                ranges = [_range(each) | {"lost": each.lost} for each in event.ranges]
+                ranges = [_range(range_) | {"lost": range_.lost} for range_ in event.ranges]
                 yield "committed", {"topic": event.topic, "ranges": ranges}
             case Failed():
                 error = error_json(event.error)
@@ -110,7 +110,7 @@ class ArchiveScreen(Bars):
             case WavePlanned():
                 self._begin_wave(event)
             case TaskFinished():
-                self.advance(sum(each.end_offset - each.start_offset for each in event.result.ranges))
+                self.advance(sum(range_.end_offset - range_.start_offset for range_ in event.result.ranges))
             case StepFinished():
                 pass  # `RangesCommitted` shows what a commit added
             case RangesCommitted():
@@ -136,9 +136,9 @@ class ArchiveScreen(Bars):
             self.console.print(Text.assemble(topic, (" into ", "dim"), table))
 
     def _count_ahead(self, event: PartitionsSeen) -> None:
-        for each in event.partitions:
-            self._ahead.setdefault((event.topic, each.partition), each.lag)
-            self._waiting[event.topic, each.partition] = each.lag
+        for partition in event.partitions:
+            self._ahead.setdefault((event.topic, partition.partition), partition.lag)
+            self._waiting[event.topic, partition.partition] = partition.lag
         if self._wave is not None:
             self.show(self._wave, total=sum(self._ahead.values()))
 
@@ -158,12 +158,12 @@ class ArchiveScreen(Bars):
 
     def _say_committed(self, event: RangesCommitted) -> None:
         if not self._repeats or self._waves > 1:
-            rows = sum(each.rows for each in event.ranges)
+            rows = sum(range_.rows for range_ in event.ranges)
             self._print(f"{event.topic}: committed {counted(rows, 'record')}", style="dim")
-        for each in event.ranges:
-            if each.lost:
-                head = (f"{_place(event.topic, each.partition)}: ", "bold yellow")
-                self.console.print(Text.assemble(head, f"recorded as lost: offsets {each.span}"))
+        for range_ in event.ranges:
+            if range_.lost:
+                head = (f"{_place(event.topic, range_.partition)}: ", "bold yellow")
+                self.console.print(Text.assemble(head, f"recorded as lost: offsets {range_.span}"))
 
     def _say_failed(self, event: Failed) -> None:
         place = _place(event.topic, event.partition)
@@ -302,7 +302,7 @@ def _idle(waiting: int) -> str:
 
 
 def _lost(topic: TopicReport) -> bool:
-    return any(each.lost_offsets for each in topic.partitions)
+    return any(partition.lost_offsets for partition in topic.partitions)
 
 
 def _is_active(topic: TopicReport) -> bool:
@@ -334,9 +334,9 @@ def _schema(event: SchemaEvent) -> Line:
 
 def _seen(event: PartitionsSeen) -> dict[str, Any]:
     behind = [
-        {"partition": each.partition, "next_offset": each.next_offset, "last_stable": each.last_stable}
-        for each in event.partitions
-        if each.next_offset < each.last_stable
+        {"partition": partition.partition, "next_offset": partition.next_offset, "last_stable": partition.last_stable}
+        for partition in event.partitions
+        if partition.next_offset < partition.last_stable
     ]
     return {"topic": event.topic, "partitions": len(event.partitions), "behind": behind}
 
@@ -347,7 +347,7 @@ def _task(event: TaskFinished) -> dict[str, Any]:
     return {
         "topic": event.topic,
         "planned": _range(event.planned),
-        "covered": [_range(each) for each in result.ranges],
+        "covered": [_range(range_) for range_ in result.ranges],
         **measures,
         "steps": {step: round(seconds, 6) for step, seconds in result.metrics.steps.items()},
         "seconds": round((result.finished_ns - result.started_ns) / 1e9, 6),
@@ -383,14 +383,14 @@ def _topic(topic: TopicReport) -> dict[str, Any]:
         "commits": topic.commits,
         "partitions": [
             {
-                "partition": each.partition,
-                "from_offset": each.from_offset,
-                "to_offset": each.to_offset,
-                "records": each.records,
-                "lost_offsets": each.lost_offsets,
-                "error": error_or_none(each.error),
+                "partition": partition.partition,
+                "from_offset": partition.from_offset,
+                "to_offset": partition.to_offset,
+                "records": partition.records,
+                "lost_offsets": partition.lost_offsets,
+                "error": error_or_none(partition.error),
             }
-            for each in topic.partitions
+            for partition in topic.partitions
         ],
         "error": error_or_none(topic.error),
     }

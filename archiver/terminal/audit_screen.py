@@ -40,7 +40,7 @@ class Wanted:
         return cls(kinds=frozenset(kinds), since=_time("--from", since), until=_time("--to", until), limit=limit)
 
     def select(self, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        found = (each for each in entries if self._is_wanted(each))
+        found = (entry for entry in entries if self._is_wanted(entry))
         return list(found if self.limit is None else deque(found, maxlen=self.limit))
 
     def _is_wanted(self, entry: Mapping[str, Any]) -> bool:
@@ -63,12 +63,12 @@ def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
         Column(heading="by", kind="text"),
         Column(heading="what", alone="{}", kind="text"),
     )
-    for each in entries:
-        details, by = each["details"], each["by"]
+    for entry in entries:
+        details, by = entry["details"], entry["by"]
         listing.add(
-            str(each["seq"]),
-            each["time"][:19] + "Z",
-            each["act"] + (" (late)" if each.get("late") else ""),
+            str(entry["seq"]),
+            entry["time"][:19] + "Z",
+            entry["act"] + (" (late)" if entry.get("late") else ""),
             _number(_records(details)),
             _number(_files(details)),
             str(details.get("snapshot_id") or NOTHING),
@@ -81,22 +81,22 @@ def entry_listing(entries: Sequence[Mapping[str, Any]]) -> Listing:
 def report_lines(reports: Sequence[TrailReport], *, shown: int) -> Iterator[str]:
     if not reports:
         yield "there is no audit trail in the journal's store"
-    for each in reports:
-        yield f"{each.topic or each.folder}: {counted(each.entries, 'entry', 'entries')}, {_signed(each)}"
-        for problem in each.problems[:shown]:
+    for report in reports:
+        yield f"{report.topic or report.folder}: {counted(report.entries, 'entry', 'entries')}, {_signed(report)}"
+        for problem in report.problems[:shown]:
             place = "" if problem.path is None else f" ({problem.path})"
             yield f"  {problem.kind}: {problem.text}{place}"
-        left = len(each.problems) + each.more_problems - shown
+        left = len(report.problems) + report.more_problems - shown
         if left > 0:
             yield f"  and {left:,} more"
-        if each.is_whole:
-            yield f"  nothing wrong; last hash {each.last_hash}"
+        if report.is_whole:
+            yield f"  nothing wrong; last hash {report.last_hash}"
 
 
 def report_json(report: TrailReport) -> dict[str, Any]:
     return {
         **asdict(report),
-        "problems": [asdict(each) for each in report.problems],
+        "problems": [asdict(problem) for problem in report.problems],
         "keys": list(report.keys),
         "unsigned": report.unsigned,
         "is_whole": report.is_whole,

@@ -45,7 +45,7 @@ class CompactScreen(Bars):
             case GroupsChosen():
                 self.clear()
                 if event.groups:
-                    total = sum(len(each.files) for each in event.groups)
+                    total = sum(len(group.files) for group in event.groups)
                     self.show(f"{event.topic}: compacting", done=0, total=total)
             case GroupMerged():
                 self.advance(len(event.group.files))
@@ -113,9 +113,9 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
 
 
 def _print_plan(console: TextConsole, report: CompactReport) -> None:
-    before = sum(each.planned_files for each in report.topics)
-    after = sum(each.expected_files for each in report.topics)
-    amount = size(sum(each.planned_bytes for each in report.topics))
+    before = sum(topic.planned_files for topic in report.topics)
+    after = sum(topic.expected_files for topic in report.topics)
+    amount = size(sum(topic.planned_bytes for topic in report.topics))
     console.print(f"{counted(before, 'file')} with {amount} would become about {after:,}; nothing was changed")
     for topic in report.topics:
         if topic.planned_moves:

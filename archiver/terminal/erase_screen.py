@@ -46,8 +46,8 @@ class EraseScreen(Bars):
             case OwnedSnapshots():
                 self.close()  # the question comes next
                 self.console.print(
-                    f"{snapshot_words([one.snapshot_id for one in event.snapshots])} with erased records are kept by"
-                    f" {setting_words(event.settings)}",
+                    f"{snapshot_words([snapshot.snapshot_id for snapshot in event.snapshots])} with erased records are"
+                    f" kept by {setting_words(event.settings)}",
                     style="yellow",
                     soft_wrap=True,
                 )

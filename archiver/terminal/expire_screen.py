@@ -96,13 +96,13 @@ class ExpireNotes:
 def print_report(console: TextConsole, report: ExpireReport) -> None:
     hidden = _DELETED if report.dry_run else None
     console.print(fields_listing([field for field in _TOPIC if field is not hidden], report.topics))
-    for each in report.topics:
-        for line in _remarks(each):
-            console.print(f"{each.topic}: {line}", style="yellow")
+    for topic in report.topics:
+        for line in _remarks(topic):
+            console.print(f"{topic.topic}: {line}", style="yellow")
     if report.dry_run:
         console.print("nothing was changed")
         return
-    rows = sum(each.rows for each in report.topics)
+    rows = sum(topic.rows for topic in report.topics)
     console.print(f"{counted(rows, 'row')} retired, {duration(report.seconds)}")
 
 

@@ -18,8 +18,8 @@ from archiver.upkeep.consent import RemovalQuestion
 
 def group_json(found: Described) -> dict[str, Any]:
     members = [
-        asdict(each) | {"partitions": [{"topic": topic, "partition": number} for topic, number in each.partitions]}
-        for each in found.members
+        asdict(member) | {"partitions": [{"topic": topic, "partition": number} for topic, number in member.partitions]}
+        for member in found.members
     ]
     return {
         "group": found.group,
@@ -78,13 +78,13 @@ def reset_screen(group: str, moves: Sequence[Move], *, dry_run: bool) -> Rendera
         Column(heading="before", alone="from {}"),
         Column(heading="after", alone="to {}"),
     )
-    for each in moves:
-        listing.add(each.topic, str(each.partition), _number(each.before), _number(each.after))
+    for move in moves:
+        listing.add(move.topic, str(move.partition), _number(move.before), _number(move.after))
     return Group(Text(f"{group} would go on here (dry run)" if dry_run else f"{group} goes on here"), listing)
 
 
 def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
-    return Text("\n".join(f"{each}: {'would be deleted (dry run)' if dry_run else 'deleted'}" for each in names))
+    return Text("\n".join(f"{name}: {'would be deleted (dry run)' if dry_run else 'deleted'}" for name in names))
 
 
 def deletion_question(group: Described) -> RemovalQuestion:
@@ -102,7 +102,7 @@ def _parts(found: Described) -> list[RenderableType]:
     head = Text(found.group, style="bold").append(
         f": {found.state}, protocol {found.kind}{assignor}, {len(found.members)} members", style="not bold"
     )
-    names = {each.member_id: each.instance_id or each.member_id for each in found.members}
+    names = {member.member_id: member.instance_id or member.member_id for member in found.members}
     listing = Listing(
         Column(heading="topic", kind="name"),
         Column(heading="partition", alone="partition {}", kind="name"),
@@ -124,8 +124,8 @@ def _parts(found: Described) -> list[RenderableType]:
             Column(heading="host", alone="at {}", kind="text"),
             Column(heading="partitions", alone="{} partitions"),
         )
-        for one in found.members:
-            members.add(names[one.member_id], one.client_id, one.host, str(len(one.partitions)))
+        for member in found.members:
+            members.add(names[member.member_id], member.client_id, member.host, str(len(member.partitions)))
         parts += [Text(""), members]
     return parts
 

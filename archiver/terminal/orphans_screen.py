@@ -80,12 +80,12 @@ def print_report(console: TextConsole, report: OrphansReport) -> None:
     hidden = None if report.deletes else _DELETED
     console.print(fields_listing([field for field in _TOPIC if field is not hidden], report.topics))
     total = sum(each.size for topic in report.topics for each in topic.orphans)
-    found = counted(sum(len(each.orphans) for each in report.topics), "orphan")
+    found = counted(sum(len(topic.orphans) for topic in report.topics), "orphan")
     if not report.deletes:
-        hint = "; run again with --delete to remove them" if any(each.orphans for each in report.topics) else ""
+        hint = "; run again with --delete to remove them" if any(topic.orphans for topic in report.topics) else ""
         console.print(f"{found} with {size(total)}; nothing was changed{hint}")
         return
-    deleted = sum(len(each.deleted) for each in report.topics)
+    deleted = sum(len(topic.deleted) for topic in report.topics)
     console.print(f"{deleted:,} of {found} deleted, {duration(report.seconds)}")
 
 

@@ -133,16 +133,18 @@ def status_table(status: TopicStatus) -> RenderableType:
         Column(heading="lag"),
         Column(heading="oldest", alone="oldest {} old"),
     )
-    for each in status.partitions:
+    for partition in status.partitions:
         listing.add(
-            str(each.partition),
-            _number(each.first_offset),
-            _number(each.archived_to),
-            f"{_number(each.staged_to)} ({counted(each.staged_files, 'file')})" if each.staged_files else NOTHING,
-            _number(each.last_stable),
-            _number(each.high_watermark),
-            _number(each.lag_records),
-            age(each.lag_seconds),
+            str(partition.partition),
+            _number(partition.first_offset),
+            _number(partition.archived_to),
+            f"{_number(partition.staged_to)} ({counted(partition.staged_files, 'file')})"
+            if partition.staged_files
+            else NOTHING,
+            _number(partition.last_stable),
+            _number(partition.high_watermark),
+            _number(partition.lag_records),
+            age(partition.lag_seconds),
         )
     return Group(*_headlines(status), listing, *_remarks(status))
 
@@ -160,8 +162,8 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "retired_records": status.gone.retired,
         "holds": status.holds,
         "holes": [
-            {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
-            for each in status.holes
+            {name: getattr(hole, name) for name in ("partition", "start_offset", "end_offset", "rows")}
+            for hole in status.holes
         ],
         "altered": [
             {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
@@ -171,15 +173,15 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
         "unseen_before_snapshot": status.unseen_before,
         "files": {str(state): asdict(count) for state, count in status.files.items()},
         "partitions": [
-            asdict(replace(each, problem=None))
-            | {"lag_seconds": _rounded(each.lag_seconds), "problem": error_or_none(each.problem)}
-            for each in status.partitions
+            asdict(replace(partition, problem=None))
+            | {"lag_seconds": _rounded(partition.lag_seconds), "problem": error_or_none(partition.problem)}
+            for partition in status.partitions
         ],
         "recognition": {part: asdict(fit) for part, fit in status.recognition.parts.items()},
         "uncounted_records": status.uncounted_rows,
         "open_erasures": [
-            {name: getattr(each, name) for name in ("id", "is_searched", "settings", "snapshots")}
-            for each in status.erasures
+            {name: getattr(erasure, name) for name in ("id", "is_searched", "settings", "snapshots")}
+            for erasure in status.erasures
         ],
         "owner_remarks": list(status.owner_remarks),
         "hidden_records": list(status.hidden_rows),
@@ -221,10 +223,10 @@ def _remarks(status: TopicStatus) -> list[Text]:
     remarks = [error_text(error) for error in status.problems]
     remarks += [
         Text(
-            f"partition {each.partition}: {counted(each.rows, 'row')} of {each.span} "
-            f"{'is' if each.rows == 1 else 'are'} missing from the table"
+            f"partition {hole.partition}: {counted(hole.rows, 'row')} of {hole.span} "
+            f"{'is' if hole.rows == 1 else 'are'} missing from the table"
         )
-        for each in status.holes
+        for hole in status.holes
     ]
     remarks += [
         Text(f"partition {each.partition}: {each.span} doesn't hold the archived records any more: others changed it")
@@ -253,7 +255,7 @@ def _remarks(status: TopicStatus) -> list[Text]:
     ]
     if any(not partition.proves_epochs for partition in status.partitions):
         remarks.append(Text(UNPROVEN_EPOCHS % status.topic, style="yellow"))
-    remarks += [Text(erasure_remark(status.topic, each), style="yellow") for each in status.erasures]
+    remarks += [Text(erasure_remark(status.topic, erasure), style="yellow") for erasure in status.erasures]
     remarks += [Text(line, style="yellow") for line in (*status.owner_remarks, *status.hidden_rows)]
     remarks += [
         Text(
@@ -275,7 +277,7 @@ def _remarks(status: TopicStatus) -> list[Text]:
             )
         )
     remarks += _small_files(status)
-    return remarks + [Text(line) for each in status.partitions for line in _transactions(each)]
+    return remarks + [Text(line) for partition in status.partitions for line in _transactions(partition)]
 
 
 def _small_files(status: TopicStatus) -> list[Text]:
@@ -295,9 +297,10 @@ def _small_files(status: TopicStatus) -> list[Text]:
 
 def _transactions(status: PartitionStatus) -> list[str]:
     return [
-        f"partition {status.partition}: held back by an open transaction from {each.first_offset:,} on, of producer "
-        f"{each.producer_id} epoch {each.producer_epoch} ({each.transactional_id or 'its id is not visible'})"
-        for each in status.open_transactions
+        f"partition {status.partition}: held back by an open transaction from {transaction.first_offset:,} on, of "
+        f"producer {transaction.producer_id} epoch {transaction.producer_epoch} "
+        f"({transaction.transactional_id or 'its id is not visible'})"
+        for transaction in status.open_transactions
     ]
 
 

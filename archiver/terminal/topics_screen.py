@@ -23,14 +23,14 @@ def topics_listing(found: TopicList) -> Listing:
         Column(heading="section", alone="section: {}", kind="text"),
         Column(heading="archived to", alone="archived to: {}", kind="text"),
     )
-    for each in found.topics:
-        size = each.size
+    for topic in found.topics:
+        size = topic.size
         listing.add(
-            Text(each.topic, style="bold"),
+            Text(topic.topic, style="bold"),
             "not there" if size is None else _number(size.partitions),
-            NOTHING if size is None or each.source == "flight" else _number(size.offsets),
-            _section(each),
-            "unknown" if found.registry_error else each.archived_to or NOTHING,
+            NOTHING if size is None or topic.source == "flight" else _number(size.offsets),
+            _section(topic),
+            "unknown" if found.registry_error else topic.archived_to or NOTHING,
         )
     return listing
 
@@ -53,7 +53,7 @@ def topics_summary(found: TopicList) -> str:
 
 
 def topics_json(found: TopicList) -> dict[str, Any]:
-    return {"cluster_id": found.cluster_id, "topics": [_topic_json(each) for each in found.topics]}
+    return {"cluster_id": found.cluster_id, "topics": [_topic_json(topic) for topic in found.topics]}
 
 
 def _section(topic: ListedTopic) -> str:

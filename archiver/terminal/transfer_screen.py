@@ -109,7 +109,7 @@ class TransferScreen(Bars):
 
 
 def _listed(partitions: tuple[int, ...]) -> str:
-    return ", ".join(str(each) for each in partitions)
+    return ", ".join(str(partition) for partition in partitions)
 
 
 def _values(report: TransferReport) -> dict[str, Any]:

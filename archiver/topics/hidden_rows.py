@@ -19,7 +19,7 @@ def hidden_rows(table: ArchiveTable) -> tuple[str, ...]:
 
         return manifests_of(table.iceberg, snapshot)
 
-    return tuple(_remark(table.topic.topic, each) for each in hidden_values(table.iceberg.metadata, manifests))
+    return tuple(_remark(table.topic.topic, value) for value in hidden_values(table.iceberg.metadata, manifests))
 
 
 def _remark(topic: str, hidden: HiddenValues) -> str:

@@ -42,7 +42,7 @@ class SeenTopic:
     @property
     def known(self) -> dict[int, PartitionOffset]:
         """The archived or staged ends, without partitions never archived."""
-        return {each.partition: each.known for each in self.partitions if each.known is not None}
+        return {partition.partition: partition.known for partition in self.partitions if partition.known is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

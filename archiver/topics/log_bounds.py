@@ -108,7 +108,11 @@ def no_leaders(
 
 
 def _epochs(partitions: Iterable[int], known: Mapping[int, PartitionOffset]) -> dict[int, int]:
-    return {each: known[each].leader_epoch for each in partitions if each in known and known[each].leader_epoch >= 0}
+    return {
+        partition: known[partition].leader_epoch
+        for partition in partitions
+        if partition in known and known[partition].leader_epoch >= 0
+    }
 
 
 def _files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:

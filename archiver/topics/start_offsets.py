@@ -96,7 +96,7 @@ class StartOffsets:
         asked = {each: epoch for each, epoch in epochs.items() if epoch >= 0}
         answers = self.brokers.end_of_epoch(self.name, asked) if asked else {}
         ends = {
-            each: max(answers[each].end_offset, new.log_starts[each]) if each in answers else new.log_starts[each]
-            for each in epochs
+            epoch: max(answers[epoch].end_offset, new.log_starts[epoch]) if epoch in answers else new.log_starts[epoch]
+            for epoch in epochs
         }
         return self._now(ends)

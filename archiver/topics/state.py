@@ -84,7 +84,9 @@ class TopicStatus:
 
     @property
     def lag_seconds(self) -> float | None:
-        return max((each.lag_seconds for each in self.partitions if each.lag_seconds is not None), default=None)
+        return max(
+            (partition.lag_seconds for partition in self.partitions if partition.lag_seconds is not None), default=None
+        )
 
     @property
     def problems(self) -> tuple[ContextError, ...]:

@@ -124,7 +124,7 @@ class HoldKeeper:
         """Write it to journal and audit trail before it takes effect."""
         journal = Journal.of(self._config).of_table(archived.table)
         journal.keep_hold(hold)
-        spans = [[each.partition, each.start_offset, each.end_offset] for each in hold.spans]
+        spans = [[span.partition, span.start_offset, span.end_offset] for span in hold.spans]
         told = {"hold": hold.id, "spans": spans, "asked": hold.asked}
         act = (
             Noted(kind="hold", id=f"hold-{hold.id}", details=told | {"reason": hold.reason})
@@ -153,14 +153,18 @@ class HoldKeeper:
             start = first.offset if isinstance(first, AtOffset) else 0
             end = last.offset if isinstance(last, AtOffset) else None
             whole = HeldSpan(start_offset=start, end_offset=end)
-            return tuple(replace(whole, partition=each) for each in partitions) or (whole,)
+            return tuple(replace(whole, partition=partition) for partition in partitions) or (whole,)
         archive = open_archive(self._config, topic)
         unknown = sorted(set(partitions) - set(archive.partitions))
         if unknown:
             raise ConfigError("the archive has no such partition", topic=topic, partitions=unknown)
         found = tuple(
-            HeldSpan(partition=each, start_offset=_start(archive, each, first), end_offset=_end(archive, each, last))
-            for each in partitions or archive.partitions
+            HeldSpan(
+                partition=partition,
+                start_offset=_start(archive, partition, first),
+                end_offset=_end(archive, partition, last),
+            )
+            for partition in partitions or archive.partitions
         )
         kept = tuple(each for each in found if each.end_offset is None or each.start_offset < each.end_offset)
         if not kept:

@@ -53,7 +53,7 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
 
 def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaChange:
     newest = state.versions[-1]
-    rows = (row_mapping_from_text(each.mapping) for each in state.versions if each.version in versions)
+    rows = (row_mapping_from_text(version.mapping) for version in state.versions if version.version in versions)
     written = frozenset[int]().union(*(row.column_ids for row in rows))
     return SchemaChange(
         schema=ledger_schema(state.entries, row_mapping_from_text(newest.mapping), written=written),

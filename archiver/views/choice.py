@@ -156,7 +156,7 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
     for leaf in found.leaves:
         if leaf.field_id == FLAT_INGEST_TIMESTAMP_ID or leaf.field_id in merged:
             continue
-        if leaf.root == names.KAFKA and not any(each.name == TOMBSTONE for each in columns):
+        if leaf.root == names.KAFKA and not any(column.name == TOMBSTONE for column in columns):
             columns.append(tombstone)
         column = _column(leaf, found.names[leaf.field_id], byte_form)
         older = found.older(leaf)
@@ -177,17 +177,19 @@ def choose(columns: Sequence[ViewColumn], choice: ColumnChoice, plain: frozenset
     if choice.wanted:
         chosen = _matching(columns, choice.wanted, "--columns")
     else:
-        chosen = {each.name for each in columns if choice.technical or each.field_id is None or each.field_id in plain}
+        chosen = {
+            column.name for column in columns if choice.technical or column.field_id is None or column.field_id in plain
+        }
     left = chosen - _matching(columns, choice.excluded, "--exclude")
     if not left:
         raise ConfigError("no column is left for the view: choose more by --columns, or exclude fewer by --exclude")
-    return tuple(each for each in columns if each.name in left)
+    return tuple(column for column in columns if column.name in left)
 
 
 def _matching(columns: Sequence[ViewColumn], patterns: Sequence[str], option: str) -> set[str]:
     found: set[str] = set()
     for pattern in patterns:
-        matches = {each.name for each in columns if fnmatchcase(each.name.lower(), pattern.lower())}
+        matches = {column.name for column in columns if fnmatchcase(column.name.lower(), pattern.lower())}
         if not matches:
             raise ConfigError(f"{option}: no column of the view matches {pattern!r}; without {option} all are printed")
         found |= matches

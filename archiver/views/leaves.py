@@ -46,7 +46,7 @@ def _below(field: NestedField, above: tuple[str, ...], depth: int | None, siblin
     path = (*above, field.name)
     kind = field.field_type
     if isinstance(kind, StructType) and kind.fields and (depth is None or len(path) <= depth + 1):
-        inner = frozenset(each.name for each in kind.fields)
+        inner = frozenset(field.name for field in kind.fields)
         for each in kind.fields:
             yield from _below(each, path, depth, inner)
         return

@@ -81,10 +81,10 @@ def view_of(
         case Rows.FLAT:
             pass
         case Rows.LATEST:
-            columns = tuple(each for each in columns if each.name != TOMBSTONE)
+            columns = tuple(column for column in columns if column.name != TOMBSTONE)
         case Rows.ERRORS:
             not_null = _signs_of_errors(schema, ".".join(table))
-            columns = tuple(each for each in columns if each.name in _OF_ERRORS)
+            columns = tuple(column for column in columns if column.name in _OF_ERRORS)
             plain = frozenset(found.names)
     return View(
         table=table,

@@ -40,8 +40,8 @@ class OneProcess(Side):
         left, records, writer = len(partitions), 0, None
         while left:
             messages = consumer.consume(AT_ONCE, 0.2)
-            left -= sum(1 for each in messages if each.error())
-            rows = self._rows([each for each in messages if not each.error()])
+            left -= sum(1 for message in messages if message.error())
+            rows = self._rows([message for message in messages if not message.error()])
             records += rows.num_rows
             writer = writer or pq.ParquetWriter(self.setting.folder / "one.parquet", rows.schema, compression="zstd")
             writer.write_batch(rows)
@@ -51,15 +51,15 @@ class OneProcess(Side):
         return records
 
     def _rows(self, messages: list[Message]) -> pa.RecordBatch:
-        values = pa.array([each.value() for each in messages], pa.binary())
+        values = pa.array([message.value() for message in messages], pa.binary())
         decoded = self._decode.array_to_record_batch(values)
         columns = {
-            "key": pa.array([each.key() for each in messages], pa.binary()),
-            "partition": pa.array([each.partition() for each in messages], pa.int32()),
-            "offset": pa.array([each.offset() for each in messages], pa.int64()),
-            "timestamp": pa.array([each.timestamp()[1] for each in messages], pa.timestamp("ms", "UTC")),
+            "key": pa.array([message.key() for message in messages], pa.binary()),
+            "partition": pa.array([message.partition() for message in messages], pa.int32()),
+            "offset": pa.array([message.offset() for message in messages], pa.int64()),
+            "timestamp": pa.array([message.timestamp()[1] for message in messages], pa.timestamp("ms", "UTC")),
             "value": decoded.to_struct_array(),
         }
         if self._headers:
-            columns["headers"] = pa.array([each.headers() for each in messages], HEADERS)
+            columns["headers"] = pa.array([message.headers() for message in messages], HEADERS)
         return pa.RecordBatch.from_pydict(columns)

@@ -34,9 +34,11 @@ def key_of(offset: int, count: int) -> bytes:
 
 
 def months(copies: int, message: type[Any]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    flights = [each for each in events(read_flights(), message) if each.value and not each.value.startswith(b"\xff")]
-    values = pa.array([each.value for each in flights], pa.binary())
-    minutes = np.array([each.timestamp for each in flights])
+    flights = [
+        event for event in events(read_flights(), message) if event.value and not event.value.startswith(b"\xff")
+    ]
+    values = pa.array([flight.value for flight in flights], pa.binary())
+    minutes = np.array([flight.timestamp for flight in flights])
     ordinals = minutes.astype("datetime64[ms]").astype("datetime64[M]").astype(int)
     count = len(flights) * copies
     for start in range(0, count, PIECE):

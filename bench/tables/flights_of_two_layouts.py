@@ -28,7 +28,9 @@ def produce(stack: Stack, folder: Path, copies: int) -> tuple[str, int]:
     topic = stack.topic(PARTITIONS, {"retention.ms": "-1"})
     producer = stack.producer(batch_num_messages=BATCH, linger_ms=200, compression_type="zstd")
     failures: list[Any] = []
-    flights = [each for each in events(read_flights(), message) if each.value and not each.value.startswith(b"\xff")]
+    flights = [
+        event for event in events(read_flights(), message) if event.value and not event.value.startswith(b"\xff")
+    ]
     count = len(flights) * copies
     for number in range(count):
         flight = flights[number // copies]

@@ -62,7 +62,7 @@ def _message(message: DescriptorProto, syntax: str) -> Iterator[str]:
     for field in message.field:
         if not field.HasField("oneof_index") or field.proto3_optional:
             yield _field(field, maps, syntax)
-    yield from (f"extensions {each.start} to {each.end - 1};" for each in message.extension_range)
+    yield from (f"extensions {number.start} to {number.end - 1};" for number in message.extension_range)
     yield "}"
 
 

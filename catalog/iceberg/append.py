@@ -64,8 +64,8 @@ class Attempt:
         A missing snapshot alone may have expired.
         """
         snapshots = table.iceberg.metadata.snapshots
-        return all(each.snapshot_id != self.snapshot_id for each in snapshots) and any(
-            self.is_beaten_by(each.snapshot_id, each.sequence_number) for each in snapshots
+        return all(snapshot.snapshot_id != self.snapshot_id for snapshot in snapshots) and any(
+            self.is_beaten_by(snapshot.snapshot_id, snapshot.sequence_number) for snapshot in snapshots
         )
 
     def is_beaten_by(self, snapshot_id: int, sequence: int | None) -> bool:
@@ -94,8 +94,8 @@ def prepare(
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}
     producer = merge_append(transaction, summary, table.lists)
     properties[keys.HEAD] = head_text(table, producer)
-    for one in ranges:
-        for file in one.files:
+    for range_ in ranges:
+        for file in range_.files:
             producer.append_data_file(data_file(table, file))
     return attempt_of(table, transaction, producer, properties)
 
@@ -235,12 +235,12 @@ def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
     """The digest for the summary. Empty if a file has none."""
-    digest = add_digests(one.digest for one in ranges)
+    digest = add_digests(range_.digest for range_ in ranges)
     return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
 
 
 def _lost(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
-    lost = tuple(one for one in ranges if one.lost)
+    lost = tuple(range_ for range_ in ranges if range_.lost)
     return {keys.LOST: encode_spans(lost)} if lost else {}
 
 

@@ -77,7 +77,9 @@ def removal(
 
 def is_one_line(metadata: TableMetadata) -> bool:
     """Whether snapshots form one line, so that files missing in the oldest never return."""
-    return set(_ancestors(metadata, metadata.current_snapshot_id)) == {one.snapshot_id for one in metadata.snapshots}
+    return set(_ancestors(metadata, metadata.current_snapshot_id)) == {
+        snapshot.snapshot_id for snapshot in metadata.snapshots
+    }
 
 
 def _needed(metadata: TableMetadata) -> set[int]:
@@ -99,7 +101,7 @@ def _down_to_head(metadata: TableMetadata) -> Iterator[int]:
 
 
 def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[int]:
-    known = {one.snapshot_id: one for one in metadata.snapshots}
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     while snapshot_id in known:
         yield snapshot_id
         snapshot_id = known[snapshot_id].parent_snapshot_id

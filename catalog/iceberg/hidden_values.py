@@ -32,7 +32,7 @@ def hidden_values(
     metadata: TableMetadata, manifests: Callable[[Snapshot], Iterable[ManifestFile]]
 ) -> tuple[HiddenValues, ...]:
     """Values that engines may miss, by all specs with files. Raises what reading manifests raises."""
-    specs = {each.spec_id: tuple(_of_spec(metadata, each)) for each in metadata.partition_specs}
+    specs = {spec.spec_id: tuple(_of_spec(metadata, spec)) for spec in metadata.partition_specs}
     snapshot = metadata.current_snapshot()
     used = {metadata.default_spec_id}
     if snapshot is not None and any(found for spec_id, found in specs.items() if spec_id not in used):
@@ -50,7 +50,7 @@ def _of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Iterator[HiddenVal
             continue
         transform = str(field.transform)
         schemas = [each for each in (metadata.schema(), *metadata.schemas) if field.source_id in each.field_ids]
-        ranges = {found for each in schemas if (found := _range(transform, each, field.source_id)) is not None}
+        ranges = {found for schema in schemas if (found := _range(transform, schema, field.source_id)) is not None}
         for low, high in sorted(ranges):
             name = schemas[0].find_column_name(field.source_id) or field.name
             yield HiddenValues(column=name, transform=transform, low=low, high=high)

@@ -53,7 +53,7 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
     before = _manifests(io, metadata, going)
     gone = {one.snapshot_id for one in going}
     # A list that can't be read stops it here: later, snapshots would have gone, and their manifests been left behind.
-    _manifests(io, metadata, (each for each in metadata.snapshots if each.snapshot_id not in gone))
+    _manifests(io, metadata, (snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in gone))
     after = _remove(table, going, load=load, send=send)
     kept = _manifests(io, metadata, after.snapshots)
     gone_files = [*sorted(before - kept), *(one.manifest_list for one in going)]
@@ -66,7 +66,7 @@ def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send:
         return send(table, *removal(table.iceberg.metadata, going))
     except FAILURES:
         now = load()
-        left = {each.snapshot_id for each in now.iceberg.metadata.snapshots}
+        left = {snapshot.snapshot_id for snapshot in now.iceberg.metadata.snapshots}
         if now.last_sequence_number < table.last_sequence_number or any(each.snapshot_id in left for each in going):
             raise
         return now.iceberg.metadata
@@ -86,7 +86,7 @@ def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], af
 
 
 def _manifests(io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> set[str]:
-    return {each.manifest_path for one in snapshots for each in manifests_of(io, metadata, one)}
+    return {each.manifest_path for snapshot in snapshots for each in manifests_of(io, metadata, snapshot)}
 
 
 def _sequence(snapshot: Snapshot) -> int:

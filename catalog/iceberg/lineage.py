@@ -61,9 +61,9 @@ def head_of(metadata: TableMetadata) -> Head | None:
     text = metadata.properties.get(keys.HEAD)
     told = [] if text is None else [Head.from_text(text)]
     seen = (
-        Head(snapshot_id=each.snapshot_id, sequence=each.sequence_number or 0)
-        for each in metadata.snapshots
-        if keys.RANGES in summary_of(each)
+        Head(snapshot_id=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
+        for snapshot in metadata.snapshots
+        if keys.RANGES in summary_of(snapshot)
     )
     return max((*told, *seen), key=lambda one: one.sequence, default=None)
 
@@ -110,7 +110,7 @@ def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: st
 
 def history(metadata: TableMetadata) -> Iterator[Snapshot]:
     """The current snapshot and retained ancestors, newest first."""
-    known = {one.snapshot_id: one for one in metadata.snapshots}
+    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     at = metadata.current_snapshot_id
     while at is not None and at in known:
         yield known[at]
@@ -153,7 +153,7 @@ def cut_at(metadata: TableMetadata, sequence: int) -> int | None:
 
 def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
     """Whether another engine compacted with a schema that lacks columns of the table."""
-    schema = next((each for each in metadata.schemas if each.schema_id == snapshot.schema_id), None)
+    schema = next((schema for schema in metadata.schemas if schema.schema_id == snapshot.schema_id), None)
     if schema is None or is_ours(snapshot) or not _is(snapshot, Operation.REPLACE):
         return False
     ids = schema.field_ids

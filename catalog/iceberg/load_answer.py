@@ -46,7 +46,7 @@ def _with_kept_schemas(metadata: Mapping[str, Any]) -> dict[str, Any]:
     schemas = metadata.get("schemas")
     if not isinstance(schemas, list):
         return dict(metadata)
-    return {**metadata, "schemas": [_schema(json.dumps(each)) for each in schemas]}
+    return {**metadata, "schemas": [_schema(json.dumps(schema)) for schema in schemas]}
 
 
 @lru_cache(maxsize=_KEPT)

@@ -143,14 +143,14 @@ def manifest_cut_short(manifest: ManifestFile, **found: int) -> MetadataDamaged:
 
 
 def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict[str, int]:
-    if any(each.added_files_count is None or each.existing_files_count is None for each in manifests):
+    if any(manifest.added_files_count is None or manifest.existing_files_count is None for manifest in manifests):
         return {}
     lacking = {}
     for content, name in _TOTALS.items():
         listed = sum(
-            (each.added_files_count or 0) + (each.existing_files_count or 0)
-            for each in manifests
-            if each.content == content
+            (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+            for manifest in manifests
+            if manifest.content == content
         )
         if (total := _number(told, name)) is not None and total > listed:
             lacking[name] = total - listed
@@ -160,7 +160,7 @@ def _lacking(manifests: Sequence[ManifestFile], told: Mapping[str, str]) -> dict
 def _sure(
     lacking: Mapping[str, int], found: Sequence[ManifestFile], io: FileIO, metadata: TableMetadata, snapshot: Snapshot
 ) -> dict[str, int]:
-    if any(_DUPLICATES in summary_of(each) for each in metadata.snapshots):
+    if any(_DUPLICATES in summary_of(snapshot) for snapshot in metadata.snapshots):
         return {}
     before = _lacking_before(lacking, io, metadata, snapshot)
     if snapshot.parent_snapshot_id is None or not found:

@@ -49,11 +49,11 @@ class OwnerRetention:
 
     def kept(self, metadata: TableMetadata, *, now_ms: int) -> frozenset[int]:
         if self.unreadable:
-            return frozenset(one.snapshot_id for one in metadata.snapshots)
+            return frozenset(snapshot.snapshot_id for snapshot in metadata.snapshots)
         young = (
-            one.snapshot_id
-            for one in metadata.snapshots
-            if self.age_ms is not None and one.timestamp_ms >= now_ms - self.age_ms
+            snapshot.snapshot_id
+            for snapshot in metadata.snapshots
+            if self.age_ms is not None and snapshot.timestamp_ms >= now_ms - self.age_ms
         )
         newest = (one.snapshot_id for one in islice(history(metadata), min(max(0, self.least or 0), sys.maxsize)))
         return frozenset((*young, *newest))

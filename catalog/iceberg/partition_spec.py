@@ -57,7 +57,7 @@ def partitioning_for(
 
     A column may have a name of `earlier` schemas (newest first). Terms of `current` may stay.
     """
-    kept = {(each.source_id, each.transform) for each in current.columns} if current else set()
+    kept = {(column.source_id, column.transform) for column in current.columns} if current else set()
     columns: list[PartitionColumn] = []
     before = tuple(earlier)
     for term in terms:
@@ -88,10 +88,10 @@ def partitioning_of(spec: PartitionSpec) -> Partitioning:
 def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
     """Whether the archiver can compute a row's partition. False without columns."""
     return bool(partitioning.columns) and all(
-        function_of(each.transform)[0] in TRANSFORMS
-        and each.source_id in schema.field_ids
-        and not isinstance(schema.find_type(each.source_id), (FloatType, DoubleType))
-        for each in partitioning.columns
+        function_of(column.transform)[0] in TRANSFORMS
+        and column.source_id in schema.field_ids
+        and not isinstance(schema.find_type(column.source_id), (FloatType, DoubleType))
+        for column in partitioning.columns
     )
 
 
@@ -102,7 +102,8 @@ def same_partitions(one: Partitioning, other: Partitioning) -> bool:
 
 def _meaning(one: Partitioning) -> list[tuple[str, int]]:
     return [
-        (each.transform, min(INGEST_IDS) if each.source_id in INGEST_IDS else each.source_id) for each in one.columns
+        (column.transform, min(INGEST_IDS) if column.source_id in INGEST_IDS else column.source_id)
+        for column in one.columns
     ]
 
 
@@ -279,7 +280,7 @@ def _field_at(term: PartitionTerm, path: str, schema: Schema) -> NestedField | N
     fields: tuple[NestedField, ...] = schema.fields
     *above, last = path.split(".")
     for step in above:
-        found = next((each for each in fields if each.name == step), None)
+        found = next((field for field in fields if field.name == step), None)
         if found is None:
             return None
         if not isinstance(found.field_type, StructType):
@@ -290,7 +291,7 @@ def _field_at(term: PartitionTerm, path: str, schema: Schema) -> NestedField | N
                 type=str(found.field_type),
             )
         fields = found.field_type.fields
-    return next((each for each in fields if each.name == last), None)
+    return next((field for field in fields if field.name == last), None)
 
 
 def _check(term: PartitionTerm, kind: IcebergType) -> None:
@@ -350,7 +351,7 @@ def _name(term: PartitionTerm, source_id: int, schema: Schema, others: Sequence[
     else:
         path = "_".join(step.strip("_") or step for step in term.source.split("."))
     base = f"{path}{transform.suffix}"
-    return _unused(base, {each.name.lower() for each in schema.fields} | {each.name.lower() for each in others})
+    return _unused(base, {field.name.lower() for field in schema.fields} | {each.name.lower() for each in others})
 
 
 def _unused(name: str, taken: Collection[str]) -> str:

@@ -131,13 +131,13 @@ class _MergeAppend(_Sound, _MergeAppendFiles):
 class _Overwrite(_Sound, _OverwriteFiles):
     def _deleted_entries(self) -> list[ManifestEntry]:
         """Entries of removed files, without bounds that may have erased keys and values."""
-        found = [_without_bounds(each) for each in super()._deleted_entries()]
+        found = [_without_bounds(entry) for entry in super()._deleted_entries()]
         self._gone = len(found)
         return found
 
 
 def _live(manifests: Iterable[ManifestFile]) -> int:
-    return sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
+    return sum((manifest.added_files_count or 0) + (manifest.existing_files_count or 0) for manifest in manifests)
 
 
 def _without_bounds(entry: ManifestEntry) -> ManifestEntry:

@@ -62,7 +62,7 @@ def repartition_updates(
     if known is None:
         fields = [field for spec in metadata.partition_specs for field in spec.fields]
         spec = iceberg_spec(wanted, known=fields, last_id=metadata.last_partition_id or 0)
-        number = 1 + max(each.spec_id for each in metadata.partition_specs)
+        number = 1 + max(spec.spec_id for spec in metadata.partition_specs)
         updates.append(AddPartitionSpecUpdate(spec=spec.model_copy(update={"spec_id": number})))
     chosen = NEWEST if known is None else known.spec_id
     updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": chosen}))

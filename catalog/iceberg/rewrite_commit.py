@@ -100,10 +100,10 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
         there = [old[path] for path in group.paths]
         for each in there:
             producer.delete_data_file(each)
-        for one in group.files:
-            entry = _place(one.file, there)
+        for file in group.files:
+            entry = _place(file.file, there)
             producer.append_data_file(
-                data_file(table, one.file, instead_of=entry, is_staged=False, is_sorted=one.is_sorted)
+                data_file(table, file.file, instead_of=entry, is_staged=False, is_sorted=file.is_sorted)
             )
     return attempt_of(table, transaction, producer, properties)
 
@@ -129,10 +129,10 @@ def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
 
 
 def _told(rewrite: Rewrite) -> dict[str, str]:
-    spans = [each for group in rewrite.groups for each in group.all_spans]
+    spans = [span for group in rewrite.groups for span in group.all_spans]
     left_out = {
-        keys.ERASED_ROWS: sum(each.erased for each in spans),
-        keys.RETIRED_ROWS: sum(each.retired for each in spans),
+        keys.ERASED_ROWS: sum(span.erased for span in spans),
+        keys.RETIRED_ROWS: sum(span.retired for span in spans),
     }
     told = {key: str(rows) for key, rows in left_out.items() if rows}
     digest = add_digests(file.digest for file in rewrite.new_files)

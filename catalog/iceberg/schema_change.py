@@ -54,7 +54,7 @@ class SchemaChange:
 
         return cls(
             schema=assignment.iceberg_schema,
-            version=max(each.version for each in assignment.state.versions),
+            version=max(version.version for version in assignment.state.versions),
             owned_ids=frozenset(entry.field_id for entry in assignment.state.entries),
             written_ids=assignment.row.column_ids,
             bloom_filters=bloom_filters,

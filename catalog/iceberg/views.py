@@ -119,7 +119,7 @@ class ViewCatalog:
     def _replace(self, view: View, definition: ViewDefinition) -> Put:
         if _is_defined_so(view, definition):
             return Put.UNCHANGED
-        number = 1 + max(each.version_id for each in view.versions)
+        number = 1 + max(version.version_id for version in view.versions)
         schema = assign_fresh_schema_ids(definition.schema)
         self._post(
             view.name(),
@@ -167,14 +167,17 @@ def _version(definition: ViewDefinition, number: int, schema_id: int) -> ViewVer
             "schema-id": schema_id,
             "timestamp-ms": int(time.time() * 1000),
             "summary": {"engine-name": "archiver"},
-            "representations": [ViewRepresentation(root=each) for each in texts],
+            "representations": [ViewRepresentation(root=text) for text in texts],
             "default-namespace": definition.tables_in,
         }
     )
 
 
 def _is_defined_so(view: View, definition: ViewDefinition) -> bool:
-    sql = {each.root.dialect: each.root.sql for each in view.current_version().representations}
+    sql = {
+        representation.root.dialect: representation.root.sql
+        for representation in view.current_version().representations
+    }
     columns = assign_fresh_schema_ids(definition.schema).fields
     same_properties = _properties(definition).items() <= view.properties.items()
     return sql == dict(definition.sql) and view.schema().fields == columns and same_properties

@@ -26,14 +26,14 @@ def fence(ranges: Iterable[TranslatedRange], ends: Mapping[int, PartitionOffset]
     skipped: dict[int, TranslatedRange] = {}
     accepted: list[TranslatedRange] = []
     rejected: dict[str, str] = {}
-    for one in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
-        reason = _misplaced(one, reached.get(one.partition), skipped.get(one.partition))
+    for range_ in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
+        reason = _misplaced(range_, reached.get(range_.partition), skipped.get(range_.partition))
         if reason is None:
-            reached[one.partition] = PartitionOffset(next_offset=one.end_offset, leader_epoch=one.leader_epoch)
-            accepted.append(one)
+            reached[range_.partition] = PartitionOffset(next_offset=range_.end_offset, leader_epoch=range_.leader_epoch)
+            accepted.append(range_)
         else:
-            skipped[one.partition] = one
-            rejected[one.id] = reason
+            skipped[range_.partition] = range_
+            rejected[range_.id] = reason
     return Fenced(accepted=tuple(accepted), rejected=rejected)
 
 

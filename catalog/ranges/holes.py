@@ -119,7 +119,7 @@ class Checked:
         )
 
     def to_json(self) -> dict[str, Any]:
-        found = {"snapshot_id": self.snapshot_id, "holes": [asdict(each) for each in self.holes]}
+        found = {"snapshot_id": self.snapshot_id, "holes": [asdict(hole) for hole in self.holes]}
         more: dict[str, Any] = {
             "altered": [asdict(each) for each in self.altered],
             "uncompared": [[offsets.partition, offsets.first, offsets.end] for offsets in self.uncompared],

@@ -57,7 +57,7 @@ class Hold:
         return self.released_at is None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"spans": [_plain(each) for each in self.spans]}
+        return asdict(self) | {"spans": [_plain(span) for span in self.spans]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:

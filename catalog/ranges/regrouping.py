@@ -35,7 +35,7 @@ def regrouped(
                 "records are left out on purpose of files that the registry doesn't know, since others wrote them, so"
                 " it would still expect these records; nothing was changed. Report it with the files it names",
                 command=rewrite.reason,
-                offsets=", ".join(f"{each.partition}: {each.span}" for each in group.all_spans[:_NAMED]),
+                offsets=", ".join(f"{span.partition}: {span.span}" for span in group.all_spans[:_NAMED]),
                 files=list(group.paths[:_NAMED]),
             )
         return ()
@@ -145,15 +145,15 @@ class _Regrouping:
             self._refuse("the registry knows only some of the old files: others wrote the rest", files=unknown)
         if again := sorted({*self._group.new_paths} & known):
             self._refuse("a new file can't be one of the old ones", files=again)
-        for one in self._group.files:
-            digest = add_digests(span.digest for span in one.spans)
-            if len({(span.partition, span.start_offset, span.end_offset) for span in one.spans}) < len(one.spans):
-                self._refuse("a new file names the same offsets twice", files=[one.file.path])
-            if one.spans and (
-                sum(span.rows for span in one.spans) != one.file.rows
-                or (None not in (digest, one.file.digest) and digest != one.file.digest)
+        for file in self._group.files:
+            digest = add_digests(span.digest for span in file.spans)
+            if len({(span.partition, span.start_offset, span.end_offset) for span in file.spans}) < len(file.spans):
+                self._refuse("a new file names the same offsets twice", files=[file.file.path])
+            if file.spans and (
+                sum(span.rows for span in file.spans) != file.file.rows
+                or (None not in (digest, file.file.digest) and digest != file.file.digest)
             ):
-                self._refuse("a new file has other records than its offsets say", files=[one.file.path])
+                self._refuse("a new file has other records than its offsets say", files=[file.file.path])
 
     def _check(self, part: _Part) -> None:
         """Raise RewriteRefused unless all records are in new files or named as gone."""
@@ -167,8 +167,8 @@ class _Regrouping:
         recorded = sum(file.rows for file in found)
         # Rows that a rewrite didn't find, and that are expected still, may be in files that aren't recorded.
         most = sum(max(sum(f.rows for f in files), sum(f.expected for f in files)) for files in self._by_range(part))
-        rows, gone = sum(each.rows for each in spans), sum(each.gone for each in spans)
-        if any(min(each.rows, each.removed, each.erased, each.retired) < 0 for each in spans):
+        rows, gone = sum(span.rows for span in spans), sum(span.gone for span in spans)
+        if any(min(span.rows, span.removed, span.erased, span.retired) < 0 for span in spans):
             self._refuse("the new files have more records than the old ones", part)
         if rows + gone not in (recorded, most):
             self._refuse(
@@ -207,9 +207,9 @@ class _Regrouping:
         }
 
     def _new(self) -> Iterator[_New]:
-        for one in self._group.files:
-            for number, span in enumerate(one.spans or self._same_offsets(one)):
-                yield _New(one, span, is_first=number == 0)
+        for file in self._group.files:
+            for number, span in enumerate(file.spans or self._same_offsets(file)):
+                yield _New(file, span, is_first=number == 0)
         for span in self._group.emptied:
             yield _New(None, span)
 

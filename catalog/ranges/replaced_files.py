@@ -26,11 +26,11 @@ class ReplacedFile:
     @classmethod
     def of_range(cls, stored: StoredRange, *, paths: Iterable[str], replaced_by: str | None, reason: str) -> list[Self]:
         """The range's files among `paths`."""
-        wanted = frozenset(paths)
+        selected = frozenset(paths)
         return [
             cls(path=file.path, range=replace(stored, files=(file,)), replaced_by=replaced_by, reason=reason)
             for file in stored.files
-            if file.path is not None and file.path in wanted
+            if file.path is not None and file.path in selected
         ]
 
     @property
@@ -59,7 +59,7 @@ def files_of_other_engines(
     topic = old[0].topic if old else ""
     for path in (path for path in group.paths if path not in paths):
         for partition in sorted({span.partition for span in spans}):
-            here = [span for span in spans if span.partition == partition]
+            own_spans = [span for span in spans if span.partition == partition]
             unknown = StoredFile(
                 id=f"{rewrite.commit_id}-{partition}-{file_name(path)}",
                 file=None,
@@ -73,8 +73,8 @@ def files_of_other_engines(
                 range=StoredRange(
                     topic=topic,
                     partition=partition,
-                    start_offset=min(span.start_offset for span in here),
-                    end_offset=max(span.end_offset for span in here),
+                    start_offset=min(span.start_offset for span in own_spans),
+                    end_offset=max(span.end_offset for span in own_spans),
                     leader_epoch=-1,
                     created_ms=0,
                     files=(unknown,),

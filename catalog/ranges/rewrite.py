@@ -73,11 +73,11 @@ class RewriteGroup:
     def __post_init__(self) -> None:
         if not self.paths or len(set(self.paths)) < len(self.paths):
             raise ValueError(f"a group replaces files, each once: {self.paths}")
-        if not self.is_plain and not all(one.spans for one in self.files):
+        if not self.is_plain and not all(file.spans for file in self.files):
             raise ValueError(f"each new file has to name its offsets where {len(self.paths)} files are regrouped")
         if any(one.rows for one in self.emptied):
             raise ValueError("emptied offsets have no rows")
-        if not self.why and any(one.erased or one.retired for one in self.all_spans):
+        if not self.why and any(span.erased or span.retired for span in self.all_spans):
             raise ValueError("a rewrite that leaves records out on purpose has to say why")
 
     @classmethod
@@ -97,18 +97,18 @@ class RewriteGroup:
 
     @property
     def all_spans(self) -> tuple[RecordSpan, ...]:
-        return (*chain.from_iterable(one.spans for one in self.files), *self.emptied)
+        return (*chain.from_iterable(file.spans for file in self.files), *self.emptied)
 
     @property
     def new_paths(self) -> tuple[str, ...]:
-        return tuple(one.file.path for one in self.files)
+        return tuple(file.file.path for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "paths": list(self.paths),
             "files": [
-                file_json(one.file) | {"spans": [span.to_json() for span in one.spans], "is_sorted": one.is_sorted}
-                for one in self.files
+                file_json(file.file) | {"spans": [span.to_json() for span in file.spans], "is_sorted": file.is_sorted}
+                for file in self.files
             ],
             "emptied": [span.to_json() for span in self.emptied],
             "why": self.why,
@@ -182,7 +182,7 @@ class Rewrite:
 
     @property
     def new_files(self) -> tuple[DataFileInfo, ...]:
-        return tuple(one.file for group in self.groups for one in group.files)
+        return tuple(file.file for group in self.groups for file in group.files)
 
     @property
     def new_paths(self) -> tuple[str, ...]:
@@ -200,9 +200,9 @@ class Rewrite:
             return about | more
         return about | {
             "replacements": [
-                {"path": group.paths[0], **file_json(one.file), "is_sorted": one.is_sorted}
+                {"path": group.paths[0], **file_json(file.file), "is_sorted": file.is_sorted}
                 for group in self.groups
-                for one in group.files
+                for file in group.files
             ]
         }
 

@@ -92,20 +92,20 @@ class StoredRange:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(one.file.path for one in self.files if one.file is not None)
+        return tuple(file.file.path for file in self.files if file.file is not None)
 
     @property
     def rows(self) -> int:
-        return sum(one.rows for one in self.files)
+        return sum(file.rows for file in self.files)
 
     @property
     def expected(self) -> int:
-        return sum(one.expected for one in self.files)
+        return sum(file.expected for file in self.files)
 
     @property
     def digest(self) -> str | None:
         """None if a file's digest is unknown."""
-        return add_digests(one.digest for one in self.files if one.file is not None)
+        return add_digests(file.digest for file in self.files if file.file is not None)
 
     def translated(self) -> TranslatedRange:
         """The range with its whole files, which may be shared."""
@@ -117,7 +117,7 @@ class StoredRange:
             end_offset=self.end_offset,
             schema_version=self.files[0].schema_version,
             leader_epoch=self.leader_epoch,
-            files=tuple(one.file for one in self.files if one.file is not None),
+            files=tuple(file.file for file in self.files if file.file is not None),
             created_ms=self.created_ms,
             lost=self.lost,
         )
@@ -132,8 +132,8 @@ class StoredRange:
 def spread(files: Iterable[StoredFile], expected: int) -> list[StoredFile]:
     """Distribute `expected` rows over the files, up to the rows of each; the first gets the rest."""
     found: list[StoredFile] = []
-    for one in reversed(tuple(files)):
-        found.append(replace(one, expected=min(one.rows, expected)))
+    for file in reversed(tuple(files)):
+        found.append(replace(file, expected=min(file.rows, expected)))
         expected -= found[-1].expected
     found[-1] = replace(found[-1], expected=found[-1].expected + expected)
     return found[::-1]

@@ -36,7 +36,7 @@ def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRa
     )
     ranges = (_expected_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
     accepted = AcceptedSpans(accepted_rows.load(connection, topic))
-    return tuple(accepted.of(one) for one in ranges if one.rows > 0)
+    return tuple(accepted.of(range_) for range_ in ranges if range_.rows > 0)
 
 
 def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
@@ -169,7 +169,7 @@ def record_refill(
             {"reason": f"refill: commit {commit_id}", "commit": commit_id, "topic": topic.id, "ids": [range_id]},
         )
         if done.rowcount:
-            fresh = [StoredRange.of(one, commit_id=commit_id) for one in ranges]
+            fresh = [StoredRange.of(range_, commit_id=commit_id) for range_ in ranges]
             file_rows.put_committed(connection, topic, fresh)
             account_rows.record(connection, topic, fresh)
     for each in accepted:

@@ -128,9 +128,9 @@ def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[
     """Add missing ranges of the table; return their number. Partly known ranges stay."""
     seen: set[str] = set()
     added = 0
-    for one in ranges:
-        if not _is_known(connection, topic, one):
-            for row in _sized((one,), topic, seen):
+    for range_ in ranges:
+        if not _is_known(connection, topic, range_):
+            for row in _sized((range_,), topic, seen):
                 connection.execute(INSERT, row)
             added += 1
     return added
@@ -210,8 +210,8 @@ def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | N
 
 def _sized(ranges: Iterable[StoredRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
     """The rows of committed ranges; only a file's first row has its size. `seen` are counted paths."""
-    for one in ranges:
-        for row in rows_of(topic, one, FileState.COMMITTED):
+    for range_ in ranges:
+        for row in rows_of(topic, range_, FileState.COMMITTED):
             yield row if row["path"] is None or row["path"] not in seen else row | COUNTED_BEFORE
             seen.add(row["path"])
 

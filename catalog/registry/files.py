@@ -37,20 +37,20 @@ def stage(
         if partition not in ends or ends[partition].next_offset < reached.next_offset:
             ends[partition] = reached
     ends = first_missing | ends
-    fenced = fence((one for one in ranges if one.id not in known), ends)
+    fenced = fence((range_ for range_ in ranges if range_.id not in known), ends)
     fresh = {one.id for one in fenced.accepted}
     accepted: list[TranslatedRange] = []
     rejected: list[TranslatedRange] = []
     rows: list[dict[str, Any]] = []
-    for one in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
-        if one.id in known:
-            (rejected if known[one.id] is FileState.REJECTED else accepted).append(one)
-        elif one.id in fresh:
-            accepted.append(one)
-            rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.UPLOADED)
+    for range_ in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
+        if range_.id in known:
+            (rejected if known[range_.id] is FileState.REJECTED else accepted).append(range_)
+        elif range_.id in fresh:
+            accepted.append(range_)
+            rows += file_rows.rows_of(topic, StoredRange.of(range_), FileState.UPLOADED)
         else:
-            rejected.append(one)
-            rows += file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, fenced.rejected[one.id])
+            rejected.append(range_)
+            rows += file_rows.rows_of(topic, StoredRange.of(range_), FileState.REJECTED, fenced.rejected[range_.id])
     file_rows.insert(connection, rows)
     return Staged(accepted=tuple(accepted), rejected=tuple(rejected))
 
@@ -58,12 +58,12 @@ def stage(
 def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, reason: str) -> None:
     """Record unstaged ranges as rejected, to identify their files."""
     topics.lock(connection, topic)
-    known = _states(connection, [one.id for one in ranges])
+    known = _states(connection, [range_.id for range_ in ranges])
     rows = [
         row
-        for one in ranges
-        if one.id not in known
-        for row in file_rows.rows_of(topic, StoredRange.of(one), FileState.REJECTED, reason)
+        for range_ in ranges
+        if range_.id not in known
+        for row in file_rows.rows_of(topic, StoredRange.of(range_), FileState.REJECTED, reason)
     ]
     file_rows.insert(connection, rows)
 
@@ -279,8 +279,8 @@ def _before(
     first_missing: dict[int, PartitionOffset] = {}
     values = {
         "topic": topic.id,
-        "ids": [one.id for one in ranges],
-        "partitions": sorted({one.partition for one in ranges}),
+        "ids": [range_.id for range_ in ranges],
+        "partitions": sorted({range_.partition for range_ in ranges}),
     }
     for kind, range_id, state, partition, offset, epoch in connection.execute(_BEFORE, values):
         match kind:

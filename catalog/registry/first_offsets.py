@@ -75,7 +75,7 @@ def _sum_up(connection: Connection, topic: TopicRow, partition: int, offset: int
     )
     ranges = {each.range.id: each.range for each in empty}
     made = {one.id: one for one in summed_up(ranges.values(), {partition: offset})}
-    connection.execute("DELETE FROM files WHERE id = ANY(%s)", ([each for each in ranges if each not in made],))
+    connection.execute("DELETE FROM files WHERE id = ANY(%s)", ([range_ for range_ in ranges if range_ not in made],))
     for range_id, one in made.items():
         if one != ranges[range_id]:
             (held,) = one.files

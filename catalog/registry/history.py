@@ -27,7 +27,7 @@ def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
             version=version,
             created=created.astimezone(UTC),
             fingerprint=fingerprint,
-            changes=tuple(Change.from_json(each) for each in changes),
+            changes=tuple(Change.from_json(change) for change in changes),
         )
         for version, created, fingerprint, changes in found
     )

@@ -67,7 +67,7 @@ def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int,
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     found = connection.execute(
         f"SELECT id, table_uuid, clock_timestamp(), {_WAITS}, {_LAST} FROM topics WHERE id = ANY(%s)",  # noqa: S608 - no input
-        ([each.id for each in rows],),
+        ([row.id for row in rows],),
     ).fetchall()
     columns = _columns_and_versions(connection, [row[0] for row in found])
     return {
@@ -140,9 +140,9 @@ SET parent_id = excluded.parent_id, name = excluded.name, source_name = excluded
 
 
 def store(connection: Connection, topic: TopicRow, before: LedgerState, after: LedgerState) -> None:
-    known_entries, known_versions = set(before.entries), {each.version for each in before.versions}
+    known_entries, known_versions = set(before.entries), {version.version for version in before.versions}
     changed = [entry for entry in after.entries if entry not in known_entries]
-    added = [each for each in after.versions if each.version not in known_versions]
+    added = [version for version in after.versions if version.version not in known_versions]
     if changed or added:
         with connection.cursor() as cursor:
             cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])

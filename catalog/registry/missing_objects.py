@@ -58,10 +58,10 @@ def take_up(
     for partition, group in groupby(missing, key=lambda one: one.partition):
         ranges = tuple(group)
         end = ends.get(partition, ranges[0].start_offset)
-        for one in sorted(ranges, key=lambda one: (one.start_offset, -one.end_offset)):
-            if one.start_offset == end and one.id in range_ids:
-                taken.append(one)
-                end = one.end_offset
+        for range_ in sorted(ranges, key=lambda one: (one.start_offset, -one.end_offset)):
+            if range_.start_offset == end and range_.id in range_ids:
+                taken.append(range_)
+                end = range_.end_offset
     connection.execute(
         "UPDATE files SET state = 'uploaded', missing = false, reason = NULL"  # noqa: S608 - no input
         f" WHERE topic_id = %(topic)s AND missing AND {file_rows.IDS}",

@@ -75,17 +75,17 @@ def restore(
     if not files.accepted_ends(connection, topic):
         files.note_rebuilt(connection, topic)
     before = ledger_rows.load(connection, topic)
-    known = {each.version: each.fingerprint for each in before.versions}
-    for each in state.versions:
-        if known.get(each.version, each.fingerprint) != each.fingerprint:
+    known = {version.version: version.fingerprint for version in before.versions}
+    for version in state.versions:
+        if known.get(version.version, version.fingerprint) != version.fingerprint:
             raise RegistryError(
                 "the registry has another schema under this version: it belongs to another table. Rebuild into an empty"
                 " database beside this one, and keep this one: only this one has the offsets of groups and the users of"
                 " `archiver serve kafka`",
                 topic=topic.topic,
-                schema_version=each.version,
+                schema_version=version.version,
             )
-    missing = [each.version for each in state.versions if each.version not in known]
+    missing = [version.version for version in state.versions if version.version not in known]
     if missing:
         ledger_rows.store(connection, topic, before, state)
         for record in records:

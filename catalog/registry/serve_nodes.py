@@ -48,7 +48,7 @@ def propose(connection: Connection, cluster_id: str, *, host: str, port: int) ->
     if own:
         return int(own[0])
     taken = {node_id for node_id, _, is_free in found if not is_free}
-    return next(each for each in range(1, len(taken) + 2) if each not in taken)
+    return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
 
 def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after: float) -> ServeNode | None:
@@ -76,7 +76,7 @@ def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after
     ).fetchone()
     if joined is not None:
         return None
-    known = {each.node_id: each for each in view(connection, cluster_id).nodes}
+    known = {node.node_id: node for node in view(connection, cluster_id).nodes}
     return known.get(node.node_id, node)
 
 
@@ -90,7 +90,7 @@ def beat(
         (seen_view, cluster_id, node_id, incarnation),
     ).fetchone()
     found = view(connection, cluster_id)
-    is_in_it = any((each.node_id, each.incarnation) == (node_id, incarnation) for each in found.nodes)
+    is_in_it = any((node.node_id, node.incarnation) == (node_id, incarnation) for node in found.nodes)
     return found if alive is not None and is_in_it else None
 
 

@@ -64,8 +64,8 @@ def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new
             "INSERT INTO served_users (name, mechanism, salt, iterations, stored_key, server_key)"
             " VALUES (%s, %s, %s, %s, %s, %s)",
             [
-                (name, each.mechanism, each.salt, each.iterations, each.stored_key, each.server_key)
-                for each in sorted(keys, key=lambda each: each.mechanism)
+                (name, key.mechanism, key.salt, key.iterations, key.stored_key, key.server_key)
+                for key in sorted(keys, key=lambda each: each.mechanism)
             ],
         )
 

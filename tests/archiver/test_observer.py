@@ -71,9 +71,9 @@ def test_threads_take_turns() -> None:
         told.append(event)
 
     tell = all_of(one_at_a_time)
-    threads = [threading.Thread(target=lambda: [tell(each) for each in range(20)]) for _ in range(4)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    threads = [threading.Thread(target=lambda: [tell(number) for number in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert sorted(told) == sorted([*range(20)] * 4)

@@ -51,7 +51,7 @@ def archived(folder: Path, start: int, batches: int, form: SegmentFormat) -> lis
         task = Bench(folder=folder, source=LogInMemory(log=log), format=form).task(base, base + 2)
         result = translate_range(replace(task, target=replace(task.target, cluster_id=TOPIC.cluster_id)))
         assert result.error is None
-        ranges += [TranslatedRange.from_json(json.loads(json.dumps(each.to_json()))) for each in result.ranges]
+        ranges += [TranslatedRange.from_json(json.loads(json.dumps(range_.to_json()))) for range_ in result.ranges]
     return ranges
 
 
@@ -75,7 +75,7 @@ def expected(start: int, end: int) -> list[tuple[int, bytes]]:
 
 def test_records_come_back_from_files_of_another_format(tmp_path: Path, table: Lake):
     ranges = archived(tmp_path, 10, 3, ArrowFormat())
-    assert [(each.file.format, each.file.path[-6:]) for each in ranges if each.file] == [("orc", ".arrow")] * 3
+    assert [(range_.file.format, range_.file.path[-6:]) for range_ in ranges if range_.file] == [("orc", ".arrow")] * 3
     commit(table, ranges)
     assert {file.file_format for file in table.files()} == {FileFormat.ORC}, "Iceberg has no word for Arrow files"
     assert values(table, NEW) == expected(10, 16)
@@ -93,7 +93,7 @@ def test_a_table_may_hold_files_of_several_formats(tmp_path: Path, table: Lake):
 def test_holes_are_looked_for_in_files_of_any_format(tmp_path: Path, table: Lake):
     ranges = archived(tmp_path, 0, 2, ArrowFormat())
     commit(table, ranges)
-    wanted = [_expected(each) for each in ranges]
+    wanted = [_expected(range_) for range_ in ranges]
     assert search(loaded(table), wanted, formats=NEW) == ()
     beside = replace(wanted[1], files=(ExpectedFile(path="file:///gone.arrow", rows=3),), end_offset=5, rows=3)
     (hole,) = search(loaded(table), [wanted[0], beside], formats=NEW)
@@ -104,8 +104,8 @@ def test_uploads_are_found_again_whatever_their_format(tmp_path: Path, table: La
     first, second = archived(tmp_path, 0, 1, ParquetFormat()), archived(tmp_path, 2, 2, ArrowFormat())
     ends = Ends(reached={}, starts={PARTITION: {0}})
     found = continuing_ranges(loaded(table), OBJECTS, NEW, versions=frozenset({RAW.schema_version}), ends=ends)
-    assert [each.id for each in found.ranges] == [each.id for each in (*first, *second)]
-    assert [each.file.format for each in found.ranges if each.file] == ["parquet", "orc", "orc"]
+    assert [range_.id for range_ in found.ranges] == [each.id for each in (*first, *second)]
+    assert [range_.file.format for range_ in found.ranges if range_.file] == ["parquet", "orc", "orc"]
     with pytest.raises(UnknownFormat, match=r"\.arrow"):
         continuing_ranges(loaded(table), OBJECTS, FORMATS, versions=frozenset({RAW.schema_version}), ends=ends)
 

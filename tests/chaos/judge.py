@@ -121,7 +121,7 @@ def _judge_right(report: VerifiedTopic, faults: Sequence[str], model: Model) -> 
     if report.rows != len(model.live):
         raise Violation(f"verify proves {report.rows} records of {len(model.live)}")
     gone = len(model.of(RecordState.ERASED, RecordState.ACCEPTED))
-    told = sum(gap.count for one in report.partitions for gap in one.gaps if gap.kind is GapKind.ERASED)
+    told = sum(gap.count for partition in report.partitions for gap in partition.gaps if gap.kind is GapKind.ERASED)
     if told > gone:
         raise Violation(f"verify says that {told} records were erased, and {gone} were")
 

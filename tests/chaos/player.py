@@ -144,7 +144,7 @@ class HistoryPlayer:
         if noise.random() < 0.6:
             count = noise.choice((1, 1, 5))
             where = f"partition = {partition} and offset >= {offset} and offset < {offset + count}"
-            chosen = [(partition, each) for each in range(offset, offset + count)]
+            chosen = [(partition, number) for number in range(offset, offset + count)]
         else:
             key = b"k%d" % noise.randrange(7)
             where = f"key = '{key.decode()}'"
@@ -263,7 +263,7 @@ class HistoryPlayer:
 
     def roll_back(self, act: Act, noise: Random) -> None:
         current = self.scene.table().current_snapshot()
-        candidates = [each for each in self._known_snapshots() if current and each != current.snapshot_id]
+        candidates = [snapshot for snapshot in self._known_snapshots() if current and snapshot != current.snapshot_id]
         if candidates:
             self._set_main(noise.choice(candidates[-4:]))
 
@@ -274,7 +274,7 @@ class HistoryPlayer:
 
     def _known_snapshots(self) -> list[int]:
         """Return remaining snapshots without erased or retired rows."""
-        standing = {each.snapshot_id for each in self.scene.table().metadata.snapshots}
+        standing = {snapshot.snapshot_id for snapshot in self.scene.table().metadata.snapshots}
         allowed = {*self.model.live, *self.model.missing}
         return [each for each, places in self.model.snapshots.items() if each in standing and places <= allowed]
 
@@ -351,14 +351,14 @@ class HistoryPlayer:
         if not self.scene.plan.is_decoded:
             return
         table = self.scene.table()
-        fields = [each.name for each in table.schema().find_type("val").fields if not each.name.startswith("__")]
-        name = noise.choice([each for each in fields if each in {"id", "price", "paid", "blob", "big"}] or fields)
+        fields = [field.name for field in table.schema().find_type("val").fields if not field.name.startswith("__")]
+        name = noise.choice([field for field in fields if field in {"id", "price", "paid", "blob", "big"}] or fields)
         self.scene.other.rename_column(("val", name), f"{name}_renamed")
 
     def add_rows(self, act: Act, noise: Random) -> None:
         """Rows outside every log: `verify` reports them, and no command takes them for archived."""
         partition = noise.choice(self.model.partitions)
-        places = [(partition, self.model.end(partition) + 1_000 + each) for each in range(3)]
+        places = [(partition, self.model.end(partition) + 1_000 + number) for number in range(3)]
         self.scene.other.add_rows(places)
         self.model.alien = frozenset(places)
         judge_rows(self.scene.other.files(), self.model)
@@ -383,7 +383,7 @@ class HistoryPlayer:
 def _by_kafka_partition(rows: pa.Table) -> Iterable[pa.Table]:
     partitions = [partition for partition, _ in places_of(rows)]
     for number in sorted(set(partitions)):
-        yield rows.filter(pa.array([each == number for each in partitions]))
+        yield rows.filter(pa.array([partition == number for partition in partitions]))
 
 
 def _chunks(rows: pa.Table, size: int) -> Iterable[pa.Table]:

@@ -113,7 +113,7 @@ class Scene:
     def produce(self, noise: Random) -> list[Seen]:
         """Add records, some aborted, and read Kafka again."""
         count = noise.randrange(8, 40)
-        messages = [self._message(noise, self._produced + each) for each in range(count)]
+        messages = [self._message(noise, self._produced + number) for number in range(count)]
         self._produced += count
         if noise.random() < 0.1:
             self.stack.begun(self.topic, *messages[: count // 2]).abort_transaction(30)

@@ -83,7 +83,9 @@ class Archived:
 
 def by_kafka_partition(rows: pa.Table) -> Iterable[pa.Table]:
     partitions = [partition for partition, _ in places_of(rows)]
-    return [rows.filter(pa.array([each == number for each in partitions])) for number in sorted(set(partitions))]
+    return [
+        rows.filter(pa.array([partition == number for partition in partitions])) for number in sorted(set(partitions))
+    ]
 
 
 BY_COLUMNS = {"partition_by": ["day", "bucket(2, key.__raw__)"]}

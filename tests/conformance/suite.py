@@ -46,6 +46,6 @@ def read_payloads() -> tuple[Payload, ...]:
 def write_payloads(payloads: Iterable[Payload]) -> None:
     """Write them to the vectors."""
     kept: dict[str, list[tuple[str, bool]]] = {}
-    for each in sorted(payloads):
-        kept.setdefault(each.message, []).append((base64.b64encode(each.data).decode(), each.accepted))
+    for payload in sorted(payloads):
+        kept.setdefault(payload.message, []).append((base64.b64encode(payload.data).decode(), payload.accepted))
     PAYLOADS.write_bytes(lzma.compress(json.dumps(kept, separators=(",", ":")).encode(), preset=9))

@@ -42,7 +42,7 @@ class Plans:
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, WavePlanned):
-            self.waves.append([one for those in event.ranges.values() for one in those])
+            self.waves.append([one for range_ in event.ranges.values() for one in range_])
 
 
 def run(config: Path, observer: JobObserver = ignore) -> JobReport:

@@ -22,8 +22,8 @@ def test_a_hole_can_be_put_back(mutant: Mutant) -> None:
     except subprocess.CalledProcessError as error:
         pytest.fail(f"the code went on without {mutant.patch.name}: make it anew.\n{error.stderr}")
     assert mutant.rounds or mutant.tests, "nothing looks for it"
-    assert set(mutant.rounds) <= {each.__name__ for each in faults.Fault.__args__}
-    assert all((TREE / each.partition("::")[0]).is_file() for each in mutant.tests)
+    assert set(mutant.rounds) <= {argument.__name__ for argument in faults.Fault.__args__}
+    assert all((TREE / test.partition("::")[0]).is_file() for test in mutant.tests)
 
 
 def test_a_patch_is_applied_to_a_copy(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ class Noted:
         )
         self._folder = folder
         self.group._running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is needed
-        self.group._journals = {each: Journal(folder / f"{each}.jsonl") for each in members}
+        self.group._journals = {member: Journal(folder / f"{member}.jsonl") for member in members}
 
     def note(self, member: str, what: str, *more: Any) -> None:
         with (self._folder / f"{member}.jsonl").open("a") as file:

@@ -60,7 +60,7 @@ def judged(folder: Path, notes: Notes) -> Verdict:
     paths = []
     for name, lines in notes.items():
         paths.append(folder / f"{name}.jsonl")
-        paths[-1].write_text("".join(json.dumps(each) + "\n" for each in lines))
+        paths[-1].write_text("".join(json.dumps(line) + "\n" for line in lines))
     return judge(paths, ENDS)
 
 
@@ -77,7 +77,7 @@ def test_a_line_that_a_kill_cut_short_does_not_count(tmp_path: Path) -> None:
     found = judged(tmp_path, notes)
     with (tmp_path / "a.jsonl").open("a") as file:
         file.write('["got", 6000000000, 0, 30, 9')
-    assert judge([tmp_path / f"{each}.jsonl" for each in notes], ENDS) == found
+    assert judge([tmp_path / f"{note}.jsonl" for note in notes], ENDS) == found
 
 
 def test_a_commit_that_nobody_heard_of_may_count_and_may_not(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def elsewhere(stack: Stack, tmp_path: Path) -> Iterator[OwnBroker]:
 
 
 def content(records: list[Seen]) -> list[tuple[object, ...]]:
-    return [(each.partition, each.timestamp, each.key, each.value, each.headers) for each in records]
+    return [(record.partition, record.timestamp, record.key, record.value, record.headers) for record in records]
 
 
 def produced(stack: Stack, count: int, noise: random.Random) -> str:
@@ -140,7 +140,7 @@ def test_thirty_kills_leave_each_record_once_in_another_cluster(
     assert len(source) == RECORDS
     assert content(source) == content(copy), f"ARCHIVER_KILL_SEED={seed}"
     assert_the_map_holds(file.read_text().splitlines(), source, copy)
-    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(target, each) for each in range(PARTITIONS)])]
+    asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(target, number) for number in range(PARTITIONS)])]
     found = there.admin.list_consumer_group_offsets(asked)[group].result(30)
     for each in found.topic_partitions:
         left = [one for one in source if one.partition == each.partition and one.offset >= committed[each.partition]]

@@ -11,7 +11,7 @@ from tests.support.clients.verifiable_consumers import Judge, Seen
 
 
 def places(*partitions: int) -> dict[str, Any]:
-    return {"partitions": [{"topic": "t", "partition": each} for each in partitions]}
+    return {"partitions": [{"topic": "t", "partition": partition} for partition in partitions]}
 
 
 def assigned(*partitions: int) -> dict[str, Any]:
@@ -60,8 +60,8 @@ RIGHT = [assigned(0, 1), consumed(0, 0, 9), committed(0, 10), consumed(0, 10, 14
 def test_what_may_not_be_is_found(events: list[dict[str, Any]], wrong: list[str]) -> None:
     judge = Judge("consumer")
     seen = Seen("a", judge)
-    for each in events:
-        seen.take(each)
+    for event in events:
+        seen.take(event)
     assert judge.wrong == wrong
 
 

@@ -33,7 +33,7 @@ def verified(config: Path, topic: str) -> VerifiedTopic:
 
 def found_in(config: Path, topic: str) -> set[str]:
     report = Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False)).run()
-    faults = {str(fault.kind) for each in report.topics for fault in each.faults}
+    faults = {str(fault.kind) for topic in report.topics for fault in topic.faults}
     return faults | {type(each.error).__name__ for each in report.failed}
 
 

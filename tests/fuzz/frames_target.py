@@ -174,7 +174,7 @@ def _answered(choices: FuzzedChoices) -> None:
 
 
 def _values(message: Any) -> dict[str, Any]:
-    return {each.name: _value(getattr(message, each.name)) for each in fields(message)}
+    return {field.name: _value(getattr(message, field.name)) for field in fields(message)}
 
 
 def _value(value: Any) -> Any:
@@ -195,7 +195,7 @@ def _message(choices: FuzzedChoices, schema: Callable[[int, int], Any]) -> Any:
 
 
 def _entity(choices: FuzzedChoices, kind: Any) -> Any:
-    return kind(**{each.name: _field(choices, each) for each in fields(kind)})
+    return kind(**{field.name: _field(choices, field) for field in fields(kind)})
 
 
 def _field(choices: FuzzedChoices, field: Any) -> Any:

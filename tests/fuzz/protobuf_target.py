@@ -190,7 +190,9 @@ def decoded(mapping: MessageMapping, values: list[bytes | None], how: int) -> pa
 
 def without_raw(row: pa.StructArray) -> pa.StructArray:
     fields = list(row.type)
-    columns = [pa.nulls(len(row), pa.binary()) if each.name == "__raw__" else row.field(each.name) for each in fields]
+    columns = [
+        pa.nulls(len(row), pa.binary()) if field.name == "__raw__" else row.field(field.name) for field in fields
+    ]
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 

@@ -156,7 +156,7 @@ def _theirs(fetched: bytes, wanted: set[int]) -> list[tuple[object, ...]] | None
             if isinstance(error.__context__, UnicodeDecodeError):
                 return None
             raise
-        offsets = [each.offset for each in records]
+        offsets = [record.offset for record in records]
         if offsets != sorted(set(offsets)) or not batch.base_offset <= offsets[0] <= offsets[-1] < batch.next_offset:
             offsets = [batch.base_offset + place for place in range(len(records))]
         for offset, each in zip(offsets, records, strict=True):

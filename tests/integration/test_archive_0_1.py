@@ -362,8 +362,8 @@ def _served(course: UpgradedArchive) -> tuple[dict[int, int], list[Seen]]:
             "enable.partition.eof": True,
         }
         with closing(Consumer(options)) as consumer:
-            committed = consumer.committed([TopicPartition("orders", each) for each in range(2)], 30)
-            records = [record for each in range(2) for record in seen_from(consumer, "orders", each)]
+            committed = consumer.committed([TopicPartition("orders", number) for number in range(2)], 30)
+            records = [record for number in range(2) for record in seen_from(consumer, "orders", number)]
     return {place.partition: place.offset for place in committed}, records
 
 

@@ -47,7 +47,7 @@ def entries(config: Path, *acts: str) -> list[dict[str, Any]]:
         head = registry.audit.head(topic)
     (found,) = find_trails(settings, [topic.topic])
     assert found.check(head=head).problems == []
-    return [dict(each) for each in found.entries() if each["act"] in acts]
+    return [dict(entry) for entry in found.entries() if entry["act"] in acts]
 
 
 def partition_by(config: Path, term: str) -> None:
@@ -84,14 +84,14 @@ def test_a_change_of_the_partitioning_is_noted_once_through_kills(stack: Stack) 
 
     archive_once(config, topic)
     day, hour = by_day.before, by_day.before.replace("day", "hour")
-    assert [told(each) for each in entries(config, "repartition")] == [(day, hour, True)]
+    assert [told(entry) for entry in entries(config, "repartition")] == [(day, hour, True)]
     partition_by(config, DAY)
     assert run_forked(repartition_only, str(config), topic, fault="after_commit:kill").returncode == KILLED
     assert not repartition(load_config(config), topic).was_changed, "which finds out what the killed one did"
     partition_by(config, HOUR)
     assert run_forked(repartition_only, str(config), topic, fault="audit_recorded:kill").returncode == KILLED
     archive_once(config, topic)
-    assert [told(each) for each in entries(config, "repartition")] == [
+    assert [told(entry) for entry in entries(config, "repartition")] == [
         (day, hour, True),
         (hour, day, True),
         (day, hour, False),
@@ -188,7 +188,7 @@ def test_a_hold_in_the_configuration_is_noted_as_it_comes_and_goes(stack: Stack)
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
     assert Orphans(load_config(fresh), (topic,), deletes=True).run().succeeded
-    assert [each["act"] for each in entries(fresh, "hold", "release")] == ["hold", "release"]
+    assert [entry["act"] for entry in entries(fresh, "hold", "release")] == ["hold", "release"]
     hold(fresh, topic, is_held=True)
     placed = HoldKeeper(load_config(fresh)).place(topic, reason="case 7")
     found = entries(fresh, "hold", "release")
@@ -203,4 +203,4 @@ def test_a_job_that_goes_on_for_long_does_not_take_its_old_configuration_for_new
     hold(config, topic, is_held=True)
     assert expire(config, topic).succeeded
     assert job.run_once().succeeded
-    assert [each["act"] for each in entries(config, "hold", "release")] == ["hold"]
+    assert [entry["act"] for entry in entries(config, "hold", "release")] == ["hold"]

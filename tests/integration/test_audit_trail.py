@@ -68,13 +68,15 @@ def test_a_kill_between_a_commit_and_its_entry_leaves_one_entry(stack: Stack, tm
     assert_each_once(stack, config, topic, 3 * EACH)
     found, report = checked(config, key)
     entries = list(found.entries())
-    commits = [each for each in entries if each["act"] == "append"]
+    commits = [entry for entry in entries if entry["act"] == "append"]
     snapshots = stack.catalog().load_table(load_config(config).topic(topic).table).metadata.snapshots
-    assert [each["act"] for each in entries[:2]] == ["create", "evolve"]
-    assert [each["details"]["snapshot_id"] for each in commits] == [str(each.snapshot_id) for each in snapshots]
-    assert sum(each["details"]["rows"] for each in commits) == 3 * EACH * PARTITIONS
-    assert [each.get("late", False) for each in commits] == [True, False, False]
-    assert {each["by"]["principal"] for each in entries} == {"ops@example.com"}
+    assert [entry["act"] for entry in entries[:2]] == ["create", "evolve"]
+    assert [commit["details"]["snapshot_id"] for commit in commits] == [
+        str(snapshot.snapshot_id) for snapshot in snapshots
+    ]
+    assert sum(commit["details"]["rows"] for commit in commits) == 3 * EACH * PARTITIONS
+    assert [commit.get("late", False) for commit in commits] == [True, False, False]
+    assert {entry["by"]["principal"] for entry in entries} == {"ops@example.com"}
     assert (report.checkpoints, report.signed >= 2, report.unsigned >= 1) == (1, True, True)
     with Registry(load_config(config).registry.dsn) as registry:
         assert registry.audit.holdings(registry.topics.every()[0]).digest == report.digest
@@ -105,11 +107,11 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
 
     found, _ = checked(config)
     entries = list(found.entries())
-    assert [each["act"] for each in entries] == [
+    assert [entry["act"] for entry in entries] == [
         "create", "evolve", "append", "append", "evolve", "reprocess", "refill", "rebuild",
         "hold", "repartition", "release", "expire", "purge", "purge",
     ]  # fmt: skip
-    assert [each["act"] for each in entries if each.get("late")] == ["refill"]
+    assert [entry["act"] for entry in entries if entry.get("late")] == ["refill"]
     assert entries[5]["digest"]["before"] == entries[5]["digest"]["after"]
     assert entries[6]["details"]["rows"] > 0
 
@@ -131,7 +133,7 @@ def numbers(trail: AuditTrail) -> list[int]:
     assert folder is not None
     report = FoundTrail(folder=folder).check(head=trail.registry.audit.head(trail.topic))
     assert report.problems == []
-    return [one.place for one in folder.lines()]
+    return [line.place for line in folder.lines()]
 
 
 def test_processes_that_work_at_once_write_one_chain(trail: AuditTrail) -> None:
@@ -242,7 +244,7 @@ def test_what_others_put_into_a_trail_is_not_taken_up_and_stops_nobody(
         trail.record(appended(number))
     folder = trail.folder
     assert folder is not None
-    entries = [one.data for one in folder.lines()]
+    entries = [line.data for line in folder.lines()]
     own = trail.registry.audit.head(trail.topic)
     assert own is not None
     put_in = others(trail, entries)

@@ -38,7 +38,7 @@ def filtered(stack: Stack, config: Path, topic: str) -> dict[str, frozenset[str]
             footer = pq.read_metadata(stream)
         groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
         columns = [[group.column(at) for at in range(group.num_columns)] for group in groups]
-        sets = [{each.path_in_schema for each in one if each.bloom_filter_offset} for one in columns]
+        sets = [{each.path_in_schema for each in column if each.bloom_filter_offset} for column in columns]
         found[task.file.file_path] = frozenset.intersection(*map(frozenset, sets))
     return found
 

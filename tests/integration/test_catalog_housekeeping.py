@@ -45,7 +45,7 @@ def test_a_table_stays_small_and_whole(stack: Stack, catalog: TableCatalog) -> N
         assert isinstance(catalog.commit(table, [one], commit_id=new_id()), Committed)
         known = catalog.load(topic)
         assert known is not None
-        lists += [each.manifest_list for each in known.iceberg.snapshots()[-1:]]
+        lists += [snapshot.manifest_list for snapshot in known.iceberg.snapshots()[-1:]]
         gone += catalog.housekeep(known, SMALL)
 
     there = stack.catalog().load_table(topic.table)
@@ -60,6 +60,6 @@ def test_a_table_stays_small_and_whole(stack: Stack, catalog: TableCatalog) -> N
     known = catalog.load(topic)
     assert known is not None
     assert known.offsets == {0: PartitionOffset(next_offset=COMMITS, leader_epoch=2)}
-    kept = {each.manifest_list for each in there.snapshots()}
+    kept = {snapshot.manifest_list for snapshot in there.snapshots()}
     for path in lists:
         assert there.io.new_input(path).exists() == (path in kept)

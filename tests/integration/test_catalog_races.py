@@ -72,7 +72,9 @@ def offsets(stack: Stack, topic: TopicRow) -> Counter[tuple[int, int]]:
 
 
 def once(*ranges: TranslatedRange) -> Counter[tuple[int, int]]:
-    return Counter((one.partition, offset) for one in ranges for offset in range(one.start_offset, one.end_offset))
+    return Counter(
+        (range_.partition, offset) for range_ in ranges for offset in range(range_.start_offset, range_.end_offset)
+    )
 
 
 class TestLostAnswers:
@@ -178,7 +180,7 @@ class TestRivals:
         rivals = [[written(table, assigned("id"), partition, 0, 5)] for partition in range(4)]
         outcomes = race(stack, table, rivals)
         assert Counter(map(type, outcomes)) == {Committed: 4}
-        assert offsets(stack, table.topic) == once(*(one for ranges in rivals for one in ranges))
+        assert offsets(stack, table.topic) == once(*(range_ for ranges in rivals for range_ in ranges))
 
     def test_offsets_never_go_back(self, stack: Stack, table: ArchiveTable):
         steps = [[bare(table.topic, 0, start, start + 1)] for start in range(6)]

@@ -91,7 +91,10 @@ def test_a_view_in_the_java_catalog_lasts_through_a_change_of_the_schema(
             assert applied(config, topic, f"--{kind}")["view"] == f"{table}_{kind}"
             assert asked(engine, judged, f"{table}_{kind}")
         view = load_catalog("judged", **judged.catalog_properties).load_view(name)
-        assert {each.root.dialect for each in view.current_version().representations} == {"spark", "trino"}
+        assert {representation.root.dialect for representation in view.current_version().representations} == {
+            "spark",
+            "trino",
+        }
         assert [field.doc for field in view.schema().fields if field.name == "customer"] == ["val.buyer"]
 
         assert CatalogTables(load_config(config)).topics() == (topic,)

@@ -68,7 +68,7 @@ def test_kafkas_tools(served: DocumentedServers) -> None:
     read, ends, groups, topics = told_by_tools(filled(block("tools", secured=False).code, place))
     assert len(read.splitlines()) == 10
     assert set(read.encode().splitlines()) < set(VALUES)
-    assert ends.split() == [f"{served.topic}:{each}:{RECORDS // 2}" for each in range(PARTITIONS)]
+    assert ends.split() == [f"{served.topic}:{number}:{RECORDS // 2}" for number in range(PARTITIONS)]
     rows = [line.split() for line in groups.splitlines() if line.startswith(place.group)]
     assert sum(int(current) for _, _, _, current, *_ in rows) == 10
     assert f"PartitionCount: {PARTITIONS}" in topics

@@ -154,7 +154,7 @@ def test_what_kafka_keeps_for_itself_outlives_a_node(brokers: Brokers) -> None:
     consumer.close()
     found = brokers.admin().list_topics(timeout=10).topics
     for name in ("__transaction_state", "__consumer_offsets", topic):
-        assert all(len(each.replicas) == 3 for each in found[name].partitions.values()), name
+        assert all(len(partition.replicas) == 3 for partition in found[name].partitions.values()), name
 
 
 def test_leaders_move_under_load(brokers: Brokers) -> None:

@@ -75,7 +75,7 @@ def test_columns_that_were_chosen(stack: Stack, engine: SparkEngine, tmp_path: P
     columns = []
     for fields in (PLAIN, CHOSEN, REMOVED):
         proto.write_text(text(fields))
-        stack.produce(topic, *({"value": each} for each in values(fields)))
+        stack.produce(topic, *({"value": value} for value in values(fields)))
         archive_once(config, topic, engine=InlineEngine())
         config.write_text(config.read_text().replace('"extensions" = []', '"extensions" = ["t.note", "t.sizes"]'))
         kind: Any = stack.catalog().load_table(table).schema().find_field("val").field_type

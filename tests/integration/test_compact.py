@@ -86,7 +86,9 @@ def test_small_files_become_one_a_partition(stack: Stack, archived: tuple[Path, 
     check(stack, config, topic)
     with Workshop.of(config) as shop:
         ranges = shop.registry.rows.expected_ranges(shop.topic)
-        assert [(one.partition, one.start_offset, one.end_offset) for one in ranges] == [(n, 0, 30) for n in range(4)]
+        assert [(range_.partition, range_.start_offset, range_.end_offset) for range_ in ranges] == [
+            (n, 0, 30) for n in range(4)
+        ]
     assert compacted(config).done.files_before == 0, "nothing is left to do"
     bare = without_registry(stack, config, with_journal=False)
     Rebuild(load_config(bare), [topic]).run()
@@ -113,7 +115,7 @@ def bounds(config: Path) -> list[tuple[int, int, int]]:
     """Partition, lowest and highest offset of each file, in order. Each file has one partition."""
     with Workshop.of(config) as shop:
         files = list(ManifestReader().files(shop.table.iceberg))
-    assert all(each.partitions and each.partitions.low == each.partitions.high for each in files)
+    assert all(file.partitions and file.partitions.low == file.partitions.high for file in files)
     return sorted((f.partitions.low, f.offsets.low, f.offsets.high) for f in files if f.partitions and f.offsets)
 
 
@@ -149,7 +151,7 @@ def test_a_registry_from_an_older_backup_is_brought_up_to_date(stack: Stack, arc
     check(stack, config, topic)
     with Workshop.of(config) as shop:
         ranges = shop.registry.rows.expected_ranges(shop.topic)
-    assert [(one.partition, one.start_offset, one.end_offset) for one in ranges] == [
+    assert [(range_.partition, range_.start_offset, range_.end_offset) for range_ in ranges] == [
         (partition, 0, 30) for partition in range(PARTITIONS)
     ]
 

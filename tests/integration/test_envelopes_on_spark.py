@@ -111,7 +111,7 @@ def test_several_messages_while_the_registry_goes_down(
     produce(0, n, unseen, m)
     produce(1, m, n)
     (report,) = run(config, engine).topics
-    places = {each.partition: (each.to_offset, type(each.error)) for each in report.partitions}
+    places = {partition.partition: (partition.to_offset, type(partition.error)) for partition in report.partitions}
     assert places == {0: (3, SchemaRegistryUnavailable), 1: (2, type(None))}
     registry.down = False
     assert run(config, engine).succeeded

@@ -121,11 +121,11 @@ def test_orphans_keeps_what_an_erasure_has_promised_to_readers(stack: Stack) -> 
 
 
 def hers(records: Sequence[Seen]) -> list[Seen]:
-    return [each for each in records if each.key == NAME]
+    return [record for record in records if record.key == NAME]
 
 
 def others(records: Sequence[Seen]) -> list[Seen]:
-    return [each for each in records if each.key != NAME]
+    return [record for record in records if record.key != NAME]
 
 
 def check(config: Path, topic: str, records: Sequence[Seen]) -> None:
@@ -245,8 +245,8 @@ def test_an_erasure_whose_search_was_cut_short_is_never_attested(stack: Stack, m
     assert acts(config, topic, "erase") == []
     done = erase(config, topic)
     assert (done.rows, len(done.finished), done.given_up, done.succeeded) == (4, 1, left.unfinished, True)
-    assert [each["id"] for each in acts(config, topic, "erase")] == [done.erasure]
-    assert [(each["id"], each["superseded_by"]) for each in acts(config, topic, "abandon")] == [
+    assert [act["id"] for act in acts(config, topic, "erase")] == [done.erasure]
+    assert [(act["id"], act["superseded_by"]) for act in acts(config, topic, "abandon")] == [
         (*left.unfinished, done.erasure)
     ]
     assert objects_with_her(config) == []

@@ -248,8 +248,8 @@ def test_each_snapshot_shows_the_columns_of_its_time(stack: Stack, engine: Spark
         query = f"SELECT val.* FROM lake.{archive.table} VERSION AS OF {snapshot.snapshot_id}"
         columns.append({field.name for field in by_pyiceberg.fields})
         assert set(engine.session.sql(query).columns) == columns[-1]
-    assert ["old_name" in each for each in columns] == [True, False, True, True]
-    assert ["added" in each for each in columns] == [False, True, True, True]
+    assert ["old_name" in column for column in columns] == [True, False, True, True]
+    assert ["added" in column for column in columns] == [False, True, True, True]
 
 
 def test_every_metrics_property_names_a_column(stack: Stack, archive: Archive) -> None:

@@ -42,12 +42,12 @@ def orders(registry: Registry) -> TopicRow:
 def committed(registry: Registry, orders: TopicRow) -> tuple[TranslatedRange, ...]:
     ranges = (span(0, 0, 10), span(0, 10, 20), span(0, 20, 30, with_file=False))
     registry.files.stage(orders, ranges, table_offsets={})
-    registry.files.confirm(orders, [one.id for one in ranges], commit_id="A")
+    registry.files.confirm(orders, [range_.id for range_ in ranges], commit_id="A")
     return ranges
 
 
 def rows(registry: Registry, orders: TopicRow) -> list[tuple[int, int, int]]:
-    return [(each.start_offset, each.rows, each.file_rows) for each in registry.rows.expected_ranges(orders)]
+    return [(range_.start_offset, range_.rows, range_.file_rows) for range_ in registry.rows.expected_ranges(orders)]
 
 
 def test_committed_files_are_expected_with_all_their_rows(
@@ -182,20 +182,20 @@ def test_a_replaced_file_is_known_and_kept_while_its_successor_lacks_rows_of_it(
         rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=2, groups=(group,))
         registry.rewrites.begin(orders, rewrite)
         registry.rewrites.finish(orders, rewrite)
-    ids = [each.id for each in registry.rows.expected_ranges(orders)]
+    ids = [range_.id for range_ in registry.rows.expected_ranges(orders)]
     files = {each.path: "" for each in (before, beside)}
     names = [file_name(each) for each in files]
 
     assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
     assert before in registry.rows.kept_files(orders, ids)[ids[0]]
     known = registry.claims.file_states(orders, files)
-    assert [known.needs(each) for each in names] == [True, False]
+    assert [known.needs(name) for name in names] == [True, False]
     assert known.lacking == (OffsetRange.half_open(0, 0, 10),)
 
     erased = Acceptance(range_id=ids[0], left=8, erased=2)
     registry.rows.record_refill(orders, replaced={}, accepted=(erased,), commit_id="R")
     known = registry.claims.file_states(orders, files)
-    assert [known.needs(each) for each in names] == [False, False]
+    assert [known.needs(name) for name in names] == [False, False]
     assert known.lacking == ()
 
 

@@ -264,7 +264,7 @@ def test_offsets_by_time_and_epoch(stack: Stack, broker: BrokerClient) -> None:
     assert broker.list_offsets(topic, range(3), -5) == dict.fromkeys(range(3), 0)
     described = broker.describe([topic])[topic]
     assert sorted(described.partitions) == [0, 1, 2]
-    assert all(each.leader is not None for each in described.partitions.values())
+    assert all(partition.leader is not None for partition in described.partitions.values())
     ends = broker.end_of_epoch(topic, {0: 0, 1: described.partitions[1].leader_epoch})
     assert ends[1].end_offset == 10
     assert broker.end_of_epoch(topic, {1: 999}) == {}

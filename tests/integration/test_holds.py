@@ -57,10 +57,10 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
     Rebuild(load_config(fresh), [topic]).run()
     (known,) = HoldKeeper(load_config(fresh)).listed()
     assert known.holds == HoldKeeper(settings).listed()[0].holds
-    for each in known.holds:
-        assert not HoldKeeper(settings).release(topic, each.id, reason="closed").is_active
+    for hold in known.holds:
+        assert not HoldKeeper(settings).release(topic, hold.id, reason="closed").is_active
     (known,) = HoldKeeper(settings).listed(with_released=True)
-    assert {each.released_why for each in known.holds} == {"closed"}
+    assert {hold.released_why for hold in known.holds} == {"closed"}
     assert HoldKeeper(settings).listed()[0].holds == ()
     assert expire(config, topic, limits=RetireLimits(offset=30)).first_offsets == {0: 30}
     assert objects_left(config, paths) == []
@@ -101,7 +101,7 @@ def test_a_hold_outlives_a_database_that_was_restored_and_records_from_the_futur
         produce(stack, topic, range(number * 10, number * 10 + 10), day=day)
         archive_once(config)
     placed = HoldKeeper(load_config(config)).place(topic, start="2026-01-02T00:00:00Z", end="2026-01-03T00:00:00Z")
-    spans = [(each.start_offset, each.end_offset) for each in placed.hold.spans if each.partition == 0]
+    spans = [(span.start_offset, span.end_offset) for span in placed.hold.spans if span.partition == 0]
     assert spans == [(10, 30)]
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("DELETE FROM holds")

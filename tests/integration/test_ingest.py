@@ -38,7 +38,9 @@ def test_a_topic_reaches_its_table_by_spark(stack: Stack, engine: SparkEngine) -
     report = run(config, topic, engine=engine)
     assert report.succeeded, report
     (done,) = report.topics
-    assert [(each.from_offset, each.to_offset, each.records) for each in done.partitions] == [(0, 1_000, 1_000)] * 3
+    assert [(partition.from_offset, partition.to_offset, partition.records) for partition in done.partitions] == [
+        (0, 1_000, 1_000)
+    ] * 3
     assert (done.commits, done.files) == (1, 3)
     table = read(stack, config, topic)
     assert places(table) == [(partition, offset) for partition in range(3) for offset in range(1_000)]
@@ -190,7 +192,7 @@ def test_a_trickle_waits_for_company_but_not_for_long(stack: Stack) -> None:
         eventually(lambda: sum(report.records for report in reports) == 29)
         assert time.monotonic() - last < 20.0
     assert places(read(stack, config, topic)) == [(0, n) for n in range(29)]
-    commits = sum(each.commits for report in reports for each in report.topics)
+    commits = sum(topic.commits for report in reports for topic in report.topics)
     assert 2 <= commits <= 5, "the trickle became a file for each look"
     assert len(reports) > 2 * commits
 

@@ -55,7 +55,10 @@ def test_a_gap_that_is_accepted_is_recorded_and_gone_past(stack: Stack) -> None:
     delete_before(stack, topic, 0, 15)
     report = ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert report.succeeded, report
-    assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
+    assert [
+        (partition.from_offset, partition.to_offset, partition.lost_offsets)
+        for partition in report.topics[0].partitions
+    ] == [
         (10, 20, 5),
         (10, 20, 0),
     ]
@@ -99,9 +102,10 @@ def test_what_is_lost_before_the_first_record_is_archived_is_told(stack: Stack, 
         assert error.context["lost"] == "[0, 15)"
     report = ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert report.succeeded, report
-    assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
-        (0, 20, 15)
-    ]
+    assert [
+        (partition.from_offset, partition.to_offset, partition.lost_offsets)
+        for partition in report.topics[0].partitions
+    ] == [(0, 20, 15)]
     assert places(read(stack, config, topic)) == [(0, n) for n in range(15, 20)]
     assert archive_once(config).records == 0
 

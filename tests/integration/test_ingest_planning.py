@@ -108,7 +108,7 @@ def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> Non
     wait_until_decided(stack, topic, 1)
     report = archive_once(config)
     assert (report.records, report.topics[0].files, report.topics[0].commits) == (0, 0, 1)
-    assert [(each.from_offset, each.to_offset) for each in report.topics[0].partitions] == [(0, 21)]
+    assert [(partition.from_offset, partition.to_offset) for partition in report.topics[0].partitions] == [(0, 21)]
     assert archive_once(config).waves == 0
 
 

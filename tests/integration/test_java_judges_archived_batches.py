@@ -49,7 +49,7 @@ def views(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Views:
         end = decode_batches(log, start_offset=0, end_offset=1 << 62).next_offset
         archive = archived(folder / f"lake-{file.stem}", log, end=end, files=2).archive()
         with ArchivedBatches(archive) as source:
-            (folder / file.name).write_bytes(b"".join(data_of(each) for each in fetches(source, 500)))
+            (folder / file.name).write_bytes(b"".join(data_of(fetch) for fetch in fetches(source, 500)))
         with ArchivedBatches(archive, BatchOptions(spans_gaps=True)) as source:
             found = source.fetch(BatchCursor(partition=0, offset=end // 2), 1 << 20, compression=Codec.ZSTD)
             (folder / f"half-{file.name}").write_bytes(data_of(found))
@@ -67,15 +67,15 @@ def views(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Views:
 def test_java_reads_the_same_batches_and_records(views: Views) -> None:
     for name in FILES:
         theirs, ours = views.theirs[name], views.ours[name]
-        markers = {each["base_offset"] for each in theirs.batches if each["control"]}
+        markers = {batch["base_offset"] for batch in theirs.batches if batch["control"]}
         # format v2 has no other type of time
         records = [
-            each | {"timestamp_type": max(each["timestamp_type"], 0)}
-            for each in theirs.records
-            if each["offset"] not in markers
+            record | {"timestamp_type": max(record["timestamp_type"], 0)}
+            for record in theirs.records
+            if record["offset"] not in markers
         ]
         assert list(ours.records) == records != [], name
-        batches = [each for each in theirs.batches if not each["control"]]
+        batches = [batch for batch in theirs.batches if not batch["control"]]
         assert len(ours.batches) == len(batches), name
         for one, other in zip(ours.batches, batches, strict=True):
             changed = {"magic": 2, "timestamp_type": max(other["timestamp_type"], 0), "size": one["size"]}
@@ -85,9 +85,9 @@ def test_java_reads_the_same_batches_and_records(views: Views) -> None:
 def test_java_goes_on_from_the_middle(views: Views) -> None:
     for name in FILES:
         ours, half = views.ours[name], views.halves[name]
-        end = max(each["last_offset"] for each in half.batches) + 1
-        assert list(half.records) == [each for each in ours.records if each["offset"] >= end // 2], name
-        assert {each["codec"] for each in half.batches if not each["control"]} == {int(Codec.ZSTD)}, name
+        end = max(batch["last_offset"] for batch in half.batches) + 1
+        assert list(half.records) == [record for record in ours.records if record["offset"] >= end // 2], name
+        assert {batch["codec"] for batch in half.batches if not batch["control"]} == {int(Codec.ZSTD)}, name
         for one, following in pairwise(half.batches):
             assert one["last_offset"] + 1 == following["base_offset"], name
 

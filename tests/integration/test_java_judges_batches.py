@@ -51,11 +51,11 @@ def decode(data: bytes) -> DecodedBatches:
 
 
 def without_control(view: JavaView) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    markers = [each for each in view.batches if each["control"]]
-    hidden = {each["base_offset"] for each in markers}
+    markers = [batch for batch in view.batches if batch["control"]]
+    hidden = {marker["base_offset"] for marker in markers}
     return (
-        [each for each in view.batches if not each["control"]],
-        [each for each in view.records if each["offset"] not in hidden],
+        [batch for batch in view.batches if not batch["control"]],
+        [record for record in view.records if record["offset"] not in hidden],
     )
 
 
@@ -64,13 +64,13 @@ def test_what_java_wrote_is_read_as_java_reads_it(name: str, written: Path, view
     batches, records = without_control(views[name])
     decoded = decode((written / name).read_bytes())
     assert seen_by_us(decoded.records) == records
-    assert decoded.batches.base_offset.tolist() == [each["base_offset"] for each in batches]
-    assert decoded.batches.last_offset.tolist() == [each["last_offset"] for each in batches]
-    assert decoded.batches.bytes.tolist() == [each["size"] for each in batches]
+    assert decoded.batches.base_offset.tolist() == [batch["base_offset"] for batch in batches]
+    assert decoded.batches.last_offset.tolist() == [batch["last_offset"] for batch in batches]
+    assert decoded.batches.bytes.tolist() == [batch["size"] for batch in batches]
     first_rows = pa.array(decoded.batches.first_row)
     for name_of_ours in ("leader_epoch", "producer_id", "producer_epoch", "base_sequence"):
         ours = decoded.records.column(name_of_ours).take(first_rows).to_pylist()
-        assert ours == [each[name_of_ours] for each in batches], name_of_ours
+        assert ours == [batch[name_of_ours] for batch in batches], name_of_ours
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.startswith("v2-none") and "compacted" not in name])
@@ -99,7 +99,7 @@ def test_java_reads_the_same_in_what_we_encode(
     batches, records = without_control(views[name])
     # format v2 has no other type of time
     assert list(reencoded[name].records) == [
-        each | {"timestamp_type": max(each["timestamp_type"], 0)} for each in records
+        record | {"timestamp_type": max(record["timestamp_type"], 0)} for record in records
     ]
     for ours, theirs in zip(reencoded[name].batches, batches, strict=True):
         compared = theirs | {"magic": 2, "timestamp_type": max(theirs["timestamp_type"], 0), "size": ours["size"]}
@@ -137,8 +137,11 @@ def test_java_reads_extremes_in_every_codec(tmp_path: Path) -> None:
     assert len(views) == len(Codec)
     for name, view in views.items():
         assert list(view.records) == seen_by_us(records)
-        assert [each["codec"] for each in view.batches] == [int(Codec[name])] * 2
-        assert [each["last_offset"] for each in view.batches] == [(1 << 60) + (1 << 31) - 1, (1 << 60) + (1 << 31) + 1]
+        assert [batch["codec"] for batch in view.batches] == [int(Codec[name])] * 2
+        assert [batch["last_offset"] for batch in view.batches] == [
+            (1 << 60) + (1 << 31) - 1,
+            (1 << 60) + (1 << 31) + 1,
+        ]
 
 
 def test_dump_log_segments_prints_the_same(tmp_path: Path) -> None:

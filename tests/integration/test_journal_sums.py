@@ -74,7 +74,7 @@ def test_all_who_read_it_find_the_same_wherever_it_was_killed(
     config, topic, journal = archived
     said, ranges = entries(journal), held(journal)
     assert len(commits(journal)) == 5
-    singles = {each: journal.objects.read(f"{journal.folder}/{each}") for each in commits(journal)}
+    singles = {commit: journal.objects.read(f"{journal.folder}/{commit}") for commit in commits(journal)}
     for fault, left in LEFT.items():
         for name in set(commits(journal)) - singles.keys():
             delete_object(journal.objects, f"{journal.folder}/{name}")
@@ -99,7 +99,7 @@ def test_all_who_read_it_find_the_same_wherever_it_was_killed(
 
     verified(fresh, topic)
     delete_object(journal.objects, f"{journal.folder}/{commits(journal)[0]}")
-    assert {str(each.kind) for each in trail.check().problems} == {"unjournaled"}
+    assert {str(problem.kind) for problem in trail.check().problems} == {"unjournaled"}
     assert (
         not Verify(load_config(fresh), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False))
         .run()

@@ -41,7 +41,7 @@ def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queu
             schema = grown(fields)
             meet.wait(60)
             assignment = registry.ledger.assign(topic, DeclaredColumns(key=None, value=schema), table=None)
-            ids: Ids = {(each.root, each.path): each.field_id for each in assignment.state.entries}
+            ids: Ids = {(entry.root, entry.path): entry.field_id for entry in assignment.state.entries}
             told.append((assignment.version, ids))
     seen.put(told)
 

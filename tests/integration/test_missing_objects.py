@@ -169,9 +169,10 @@ def test_a_gap_that_is_accepted_begins_where_the_missing_files_did(
     assert not run(config).succeeded
     report = ArchiveJob(load_config(config), accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert report.succeeded, report
-    assert [(each.from_offset, each.to_offset, each.lost_offsets) for each in report.topics[0].partitions] == [
-        (0, 8, 6)
-    ]
+    assert [
+        (partition.from_offset, partition.to_offset, partition.lost_offsets)
+        for partition in report.topics[0].partitions
+    ] == [(0, 8, 6)]
     store.write(path, data)
     assert archive_once(config).records == 0
     assert places(read(stack, config, topic)) == [(0, 6), (0, 7)]

@@ -90,7 +90,7 @@ def test_many_nodes_come_at_once_and_each_view_is_one_set_of_nodes(registry: Reg
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(come, range(8)))
     assert sorted(ids) == list(range(1, 9))
-    assert all(len(each) == 1 for each in views.values())
+    assert all(len(view) == 1 for view in views.values())
     assert max(views) == 8
 
 

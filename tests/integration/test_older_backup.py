@@ -129,9 +129,9 @@ def test_ranges_that_nothing_names_stop_the_topic(stack: Stack, restored: tuple[
     table = table_of(stack, config, topic)
     table.maintenance.expire_snapshots().by_ids(
         [
-            each.snapshot_id
-            for each in table.metadata.snapshots
-            if each.snapshot_id != table.metadata.current_snapshot_id
+            snapshot.snapshot_id
+            for snapshot in table.metadata.snapshots
+            if snapshot.snapshot_id != table.metadata.current_snapshot_id
         ]
     ).commit()
     for _ in range(2):

@@ -122,8 +122,8 @@ def test_what_a_kill_left_goes_and_nothing_else(stack: Stack, killed: tuple[Path
 
     shown = run(config)
     (found,) = shown.topics
-    assert [each.path for each in found.orphans] == orphans
-    assert {each.kind for each in found.orphans} == {OrphanKind.UNKNOWN}
+    assert [orphan.path for orphan in found.orphans] == orphans
+    assert {orphan.kind for orphan in found.orphans} == {OrphanKind.UNKNOWN}
     assert list(found.failures) == [copied]
     assert not shown.succeeded
     assert {each.path for each in listed(stack, config, topic)} == before
@@ -244,7 +244,7 @@ def test_replaced_files_go_once_no_snapshot_or_tag_has_them(stack: Stack, tmp_pa
     table = table_of(stack, config, topic)
     table.manage_snapshots().remove_tag("audit").commit()
     table.maintenance.expire_snapshots().by_id(tagged.snapshot_id).commit()
-    others = [each.snapshot_id for each in table_of(stack, config, topic).snapshots()][:-1]
+    others = [snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()][:-1]
     for snapshot_id in others:
         table_of(stack, config, topic).maintenance.expire_snapshots().by_id(snapshot_id).commit()
     (found,) = run(config, deletes=True).topics

@@ -94,7 +94,7 @@ def test_each_row_is_in_its_partition_and_a_range_is_several_files(stack: Stack,
         )
         for row in read(stack, config, topic).to_pylist()
     }
-    assert sum(len(one.files) for one in ranges) == files == len(places)
+    assert sum(len(range_.files) for range_ in ranges) == files == len(places)
     assert equal(stack, config, topic)
 
 
@@ -144,14 +144,14 @@ def test_a_registry_is_rebuilt_with_staged_and_unstaged_files(
 def test_what_a_table_lost_comes_back_to_its_partitions(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path)
     whole = check_files(table_of(stack, config, topic))
-    snapshots = [each.snapshot_id for each in table_of(stack, config, topic).metadata.snapshots]
+    snapshots = [snapshot.snapshot_id for snapshot in table_of(stack, config, topic).metadata.snapshots]
     set_main(stack, config, topic, snapshots[-2])
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.rows(Fate.FROM_FILE) == FEW
     assert check_files(table_of(stack, config, topic)) == whole
     assert equal(stack, config, topic)
 
-    first, lost, *_ = (each.file for each in table_of(stack, config, topic).scan().plan_files())
+    first, lost, *_ = (file.file for file in table_of(stack, config, topic).scan().plan_files())
     remove_file(stack, config, topic, lost)
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.rows(Fate.FROM_FILE) == lost.record_count
@@ -344,7 +344,8 @@ def ranges_of(config: Path) -> list[tuple[int, int, int, int]]:
     with Registry(load_config(config).registry.dsn) as registry:
         (row,) = registry.topics.every()
         return [
-            (one.partition, one.start_offset, one.end_offset, one.rows) for one in registry.rows.expected_ranges(row)
+            (range_.partition, range_.start_offset, range_.end_offset, range_.rows)
+            for range_ in registry.rows.expected_ranges(row)
         ]
 
 

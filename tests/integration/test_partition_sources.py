@@ -48,7 +48,7 @@ def versions(config: Path, topic: str) -> list[int]:
     """The schema versions of the registry."""
     with Registry(load_config(config).registry.dsn) as registry:
         row = next(each for each in registry.topics.every() if each.topic == topic)
-        return [each.version for each in registry.ledger.load(row).versions]
+        return [version.version for version in registry.ledger.load(row).versions]
 
 
 def equal(stack: Stack, config: Path, topic: str) -> bool:
@@ -90,7 +90,7 @@ def test_a_table_that_exists_keeps_its_source_where_the_configuration_names_none
     assert versions(config, topic) == [1, 2]
     assert equal(stack, config, topic)
 
-    snapshots = [each.snapshot_id for each in table_of(stack, config, topic).metadata.snapshots]
+    snapshots = [snapshot.snapshot_id for snapshot in table_of(stack, config, topic).metadata.snapshots]
     set_main(stack, config, topic, snapshots[-2])
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.rows(Fate.FROM_FILE)

@@ -86,7 +86,7 @@ def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
     (report,) = run(config).topics
     assert isinstance(report.error, PartitioningChanged)
     assert "day(12)" in str(report.error)
-    assert [each["kind"] for each in problems(config, topic)] == ["PartitioningChanged"]
+    assert [problem["kind"] for problem in problems(config, topic)] == ["PartitioningChanged"]
     with Registry(load_config(config).registry.dsn) as registry:
         assert len(registry.files.pending(registry.topics.every()[0])) == 1
     (done,) = reconcile(load_config(config))  # what was staged for ingest days goes to ingest days
@@ -121,7 +121,7 @@ def test_the_statements_of_the_message_change_the_partitioning_back_in_spark(sta
                 engine.session.sql(statement)
             archive_once(config)
             fields = stack.catalog().load_table(table).spec().fields
-            assert [(each.name, str(each.transform)) for each in fields] == [("ingest_day", "day")], statements
+            assert [(field.name, str(field.transform)) for field in fields] == [("ingest_day", "day")], statements
     finally:
         engine.session.sql("USE spark_catalog")
     assert places(read(stack, config, topic)) == [(0, n) for n in range(12 * (len(CHANGES) + 1))]

@@ -95,6 +95,6 @@ def assert_recorded(config: Path, topic: str, acts: int) -> None:
         head = shop.registry.audit.head(shop.topic)
     (trail,) = find_trails(settings, [topic])
     assert trail.check(head=head).problems == []
-    told = [each["details"]["commit_id"] for each in trail.entries() if each["act"] == "expire"]
+    told = [entry["details"]["commit_id"] for entry in trail.entries() if entry["act"] == "expire"]
     assert len(told) == acts
     assert sorted(told) == sorted(each.commit_id for each in journaled if each.rewrite is not None)

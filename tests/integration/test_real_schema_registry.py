@@ -54,7 +54,7 @@ Register = Callable[..., int]
 @pytest.fixture
 def register(schema_registry: str) -> Register:
     def register(subject: str, text: str, references: Sequence[tuple[str, str, int]] = ()) -> int:
-        named = [dict(zip(("name", "subject", "version"), each, strict=True)) for each in references]
+        named = [dict(zip(("name", "subject", "version"), reference, strict=True)) for reference in references]
         body = {"schemaType": "PROTOBUF", "schema": text, "references": named}
         answer = requests.post(f"{schema_registry}/subjects/{subject}/versions", json=body, timeout=30)
         answer.raise_for_status()
@@ -65,7 +65,7 @@ def register(schema_registry: str) -> Register:
 
 def as_base64(text: str, name: str) -> str:
     files = parse_descriptor_set(compile_text(text, imports={"money.proto": MONEY}).descriptor_set).file
-    file = next(each for each in files if each.name == "test.proto")
+    file = next(file for file in files if file.name == "test.proto")
     file.name = name
     file.ClearField("source_code_info")
     return base64.b64encode(file.SerializeToString()).decode()

@@ -170,7 +170,7 @@ def test_the_journal_has_every_version_and_commit(stack: Stack, lost: tuple[Path
     }
     (starts,) = (name for name in names if name.startswith("starts-"))
     assert names - {starts} == {f"schema-{number:010d}.json" for number in (1, 2, 3)} | {
-        f"commit-{one}.json" for one in commits
+        f"commit-{commit}.json" for commit in commits
     }
     assert len(commits) == 4
     assert not folder.startswith(table.location())

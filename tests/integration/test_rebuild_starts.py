@@ -44,8 +44,8 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, log_start: int = 0)
     assert not run(away).succeeded
     with Registry(load_config(config).registry.dsn) as registry:
         ranges = registry.files.pending(registry.topics.every()[0])
-    assert [(one.start_offset, one.end_offset) for one in ranges] == [(log_start, 5), (5, 10)]
-    return config, topic, [one.file.path for one in ranges if one.file is not None]
+    assert [(range_.start_offset, range_.end_offset) for range_ in ranges] == [(log_start, 5), (5, 10)]
+    return config, topic, [range_.file.path for range_ in ranges if range_.file is not None]
 
 
 def rebuild(config: Path, topic: str, **starts: dict[int, int]) -> RebuiltTopic:

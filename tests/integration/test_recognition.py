@@ -59,13 +59,13 @@ def test_a_producer_ahead_of_its_schema_is_told_everywhere(stack: Stack, tmp_pat
     stack.produce(raw, {"value": b"x"})
     report, events = watched(config)
     assert report.succeeded
-    fits = {each.topic: each.recognition.parts for each in report.topics}
+    fits = {topic.topic: topic.recognition.parts for topic in report.topics}
     fit = fits[topic]["value"]
     assert (fit.values, fit.failed, fit.raw, fit.unknown, fit.unknown_bytes, fit.blank) == (100, 0, 0, 100, 400, 0)
     assert fits[topic].keys() == {"value"}, "keys are raw"
     assert fits[raw] == {}
-    assert {each.topic: each.raw_share for each in report.topics} == {topic: 0.0, raw: 0.0}
-    assert [each for each in events if isinstance(each, SchemaDoubted)] == [
+    assert {topic.topic: topic.raw_share for topic in report.topics} == {topic: 0.0, raw: 0.0}
+    assert [event for event in events if isinstance(event, SchemaDoubted)] == [
         SchemaDoubted(topic=topic, part="value", fit=fit, doubt=Doubt.UNKNOWN)
     ]
     found = status(config)
@@ -90,7 +90,7 @@ def test_the_schema_of_another_message_is_doubted(stack: Stack, tmp_path: Path) 
     config = stack.config({topic: {"value": schema(tmp_path, TRANSFER)}})
     stack.produce(topic, *orders(20))
     _, events = watched(config)
-    (doubted,) = (each for each in events if isinstance(each, SchemaDoubted))
+    (doubted,) = (event for event in events if isinstance(event, SchemaDoubted))
     assert (doubted.doubt, doubted.fit.blank) == (Doubt.BLANK, 20)
     assert doubted.fit.byte_share == 1.0
 
@@ -100,7 +100,7 @@ def test_a_topic_may_ignore_it(stack: Stack, tmp_path: Path) -> None:
     config = stack.config({topic: {"value": schema(tmp_path, KNOWN), "on_unrecognized": "ignore"}})
     stack.produce(topic, *orders(10, note="zz"))
     report, events = watched(config)
-    assert not [each for each in events if isinstance(each, SchemaDoubted)]
+    assert not [event for event in events if isinstance(event, SchemaDoubted)]
     assert report.topics[0].recognition.value.unknown == 10
     assert status(config)[topic]["doubts"] == {}
 
@@ -129,7 +129,7 @@ def test_a_new_schema_version_is_told_once_with_what_it_changes(stack: Stack, tm
     stack.produce(topic, *orders(1))
     _, second = watched(config)
     _, third = watched(config)
-    told = [[each for each in events if isinstance(each, SchemaChanged)] for events in (first, second, third)]
+    told = [[event for event in events if isinstance(event, SchemaChanged)] for events in (first, second, third)]
     assert told[0] == told[2] == []
     ((change,),) = (each.changes for each in told[1])
     assert (told[1][0].version, change.kind, change.column) == (2, ChangeKind.ADDED, "val.note")

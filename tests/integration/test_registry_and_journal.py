@@ -61,7 +61,7 @@ class Twins:
         """Ten more offsets, in no file, one or two."""
         one = span(0, self._end, self._end + 10)
         rows = self._random.choice([(), (10,), (10,), (3, 7)])
-        one = replace(one, topic=self._topic.topic, files=tuple(self._file(each).file for each in rows))
+        one = replace(one, topic=self._topic.topic, files=tuple(self._file(row).file for row in rows))
         commit_id = new_id()
         assert self._registry.files.stage(self._topic, [one], table_offsets={}).accepted == (one,)
         self._registry.files.confirm(self._topic, [one.id], commit_id=commit_id)
@@ -169,10 +169,10 @@ class Twins:
             return []
         start = self._random.randrange(len(ranges))
         found = []
-        for one in ranges[start : start + 3]:
-            if not one.paths:
+        for range_ in ranges[start : start + 3]:
+            if not range_.paths:
                 break
-            found.append(one)
+            found.append(range_)
         return found
 
     def _rewrite(self, group: RewriteGroup) -> None:
@@ -205,6 +205,6 @@ def test_they_hold_the_same(dsn: str, registry: Registry, seed: int) -> None:
     twins.check_replaced()
     assert all(before.end_offset == after.start_offset for before, after in pairwise(held)), "a chain without a gap"
     assert held[0].start_offset == 0
-    archived = sum(sum(file.rows for file in one.files) for _, commit in twins.commits for one in commit.ranges)
+    archived = sum(sum(file.rows for file in range_.files) for _, commit in twins.commits for range_ in commit.ranges)
     accounted = sum(one.expected + sum(each.erased + each.retired for each in one.files) for one in held)
     assert accounted == archived, "every record is expected, or told to be gone"

@@ -54,11 +54,11 @@ def copied(stack: Stack, target: str) -> list[Seen]:
 
 def content(records: list[Seen]) -> list[tuple[Any, ...]]:
     """The records without their offsets. Those of a producer without a time have create time in the target."""
-    return [(each.partition, each.timestamp, each.key, each.value, each.headers) for each in records]
+    return [(record.partition, record.timestamp, record.key, record.value, record.headers) for record in records]
 
 
 def seen_by_source(records: list[Seen]) -> dict[tuple[int, int], Seen]:
-    return {(each.partition, each.offset): each for each in records}
+    return {(record.partition, record.offset): record for record in records}
 
 
 @pytest.fixture

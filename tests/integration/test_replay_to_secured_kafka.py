@@ -41,8 +41,13 @@ def archived(stack: Stack) -> tuple[Path, str, str]:
     stack.produce(
         topic,
         *(
-            {"key": b"%d" % (each % 9), "value": b"v%d" % each, "partition": each % PARTITIONS, "timestamp": 1 + each}
-            for each in range(RECORDS)
+            {
+                "key": b"%d" % (number % 9),
+                "value": b"v%d" % number,
+                "partition": number % PARTITIONS,
+                "timestamp": 1 + number,
+            }
+            for number in range(RECORDS)
         ),
     )
     commit(stack, group, topic, {0: 50, 1: 60})
@@ -128,7 +133,7 @@ def move(config: Path, topic: str, target: str, given: dict[str, str], *more: st
 
 
 def content(records: list[Seen]) -> list[tuple[object, ...]]:
-    return [(each.partition, each.timestamp, each.key, each.value, each.headers) for each in records]
+    return [(record.partition, record.timestamp, record.key, record.value, record.headers) for record in records]
 
 
 @pytest.fixture(autouse=True)

@@ -60,7 +60,7 @@ def values_of(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
 def assert_shows_all(row: dict[str, Any], sent: bytes) -> None:
     made = EVENT.FromString(sent)
     assert (row["id"], row["note"]) == (made.id, made.note)
-    assert [(part["sku"], part["count"]) for part in row["parts"]] == [(each.sku, each.count) for each in made.parts]
+    assert [(part["sku"], part["count"]) for part in row["parts"]] == [(part.sku, part.count) for part in made.parts]
     assert (row["__raw__"], row["__err__"], row["__unrecognized__"]) == (None, None, None)
 
 

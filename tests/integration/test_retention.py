@@ -261,7 +261,7 @@ def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack,
     check(config, topic, from_kafka(stack, topic, 1)[begin:])
     assert expire(config, topic, limits=RetireLimits(offset=30)).first_offsets == {0: 30}
     with Workshop.of(config) as shop:
-        kept = {each.paths: each for each in shop.registry.retention.retired_files(shop.topic)}
+        kept = {file.paths: file for file in shop.registry.retention.retired_files(shop.topic)}
     assert (kept[made.file.path,].start_offset, kept[made.file.path,].end_offset) == (0, 30)
     assert erase_dry(config, topic, "partition = 0 and offset = 25").offsets == {0: 1}, "only the store has it"
 
@@ -287,8 +287,8 @@ def test_a_retirement_that_landed_is_known_though_others_expired_its_snapshot_be
     with table.transaction() as transaction, transaction.update_snapshot().fast_append():
         pass
     table.refresh()
-    stays = {table.metadata.current_snapshot_id, *(each.snapshot_id for each in table.metadata.refs.values())}
-    going = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in stays]
+    stays = {table.metadata.current_snapshot_id, *(ref.snapshot_id for ref in table.metadata.refs.values())}
+    going = [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in stays]
     table.maintenance.expire_snapshots().by_ids(going).commit()
     (settled,) = reconcile(load_config(config), [topic])
     assert settled.error is None

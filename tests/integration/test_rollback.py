@@ -44,7 +44,7 @@ def archived(stack: Stack) -> tuple[Path, str, list[int]]:
     for _ in range(3):
         produce(stack, topic)
         archive_once(config, topic, engine=InlineEngine())
-    return config, topic, [each.snapshot_id for each in table_of(stack, config, topic).metadata.snapshots]
+    return config, topic, [snapshot.snapshot_id for snapshot in table_of(stack, config, topic).metadata.snapshots]
 
 
 def failure(config: Path, topic: str) -> Any:

@@ -104,7 +104,7 @@ def test_header_names_that_are_not_utf8_come_back(stack: Stack, engine: SparkEng
     with ReplayConsumer(load_config(config)) as consumer:
         consumer.subscribe([topic])
         got = [headers for batch in consumer.batches() for headers in batch.column("headers").to_pylist()]
-    assert [tuple((each["key"], each["value"]) for each in headers) for headers in got] == list(sent)
+    assert [tuple((header["key"], header["value"]) for header in headers) for headers in got] == list(sent)
 
 
 def test_a_second_run_goes_on_where_the_first_ended(stack: Stack, engine: SparkEngine) -> None:

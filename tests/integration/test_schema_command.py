@@ -25,7 +25,7 @@ SECOND = "message M { int64 a = 1; string c = 2; M up = 3; bytes d = 4; }"
 
 def run(*arguments: str | Path) -> Result:
     form = [] if "--json" in arguments else ["--no-json"]
-    return CliRunner().invoke(schema_app, [*(str(each) for each in arguments), *form])
+    return CliRunner().invoke(schema_app, [*(str(argument) for argument in arguments), *form])
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_history(archived: Path) -> None:
     assert "Version 2, first used" in result.stdout
     assert "from int to long: older rows are read as long" in result.stdout
     versions = json.loads(run("history", "orders", "--config", archived, "--json").stdout)["versions"]
-    assert [each["version"] for each in versions] == [1, 2]
+    assert [version["version"] for version in versions] == [1, 2]
     assert {change["kind"] for change in versions[1]["changes"]} == {"promoted", "renamed", "added"}
     assert all(change["text"] for change in versions[1]["changes"])
 

@@ -166,7 +166,7 @@ def test_what_a_registry_that_is_down_has_said_before_counts(stack: Stack, regis
     produce(1, first, elsewhere)
     report = run(config).topics[0]
     assert report.error is None
-    ends = {each.partition: (each.to_offset, each.error) for each in report.partitions}
+    ends = {partition.partition: (partition.to_offset, partition.error) for partition in report.partitions}
     offset, error = ends[0]
     assert offset == 5, "everything before the batch of the first record whose id was never seen"
     assert isinstance(error, SchemaRegistryUnavailable)
@@ -193,7 +193,7 @@ class Plans:
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, WavePlanned):
-            planned = [each for those in event.ranges.values() for each in those]
+            planned = [each for range_ in event.ranges.values() for each in range_]
             self.waves.append([(each.start_offset, each.end_offset) for each in planned])
 
 
@@ -278,7 +278,7 @@ def test_the_list_of_messages_changes(stack: Stack, registry: FakeRegistry) -> N
     names: dict[str, Path] = {}
     dsn = stack.database()
     for messages in ("M", "NM", "N", "MN"):
-        section = {"value": {**value, "messages": [f"t.{each}" for each in messages]}, "table": table}
+        section = {"value": {**value, "messages": [f"t.{message}" for message in messages]}, "table": table}
         names[messages] = stack.config({topic: section}, schema_registry={"url": registry.url}, registry={"dsn": dsn})
         stack.produce(topic, {"value": enveloped(m_id, FIRST, a=1)}, {"value": enveloped(n_id, OTHER, a=2)})
         assert run(names[messages]).succeeded

@@ -65,7 +65,7 @@ def codecs_of(address: str, topic: str) -> set[Codec]:
             )
         )
     headers = map(header_of, split(found.responses[0].partitions[0].records))
-    return {Codec(each["attributes"] & _CODEC_BITS) for each in headers if not each["attributes"] & _CONTROL_BIT}
+    return {Codec(header["attributes"] & _CODEC_BITS) for header in headers if not header["attributes"] & _CONTROL_BIT}
 
 
 @pytest.mark.parametrize(

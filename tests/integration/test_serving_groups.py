@@ -84,22 +84,26 @@ class Reading:
 
     def poll(self, reader: Consumer) -> None:
         messages = reader.consume(50, 0.1)
-        self.errors += [each.error() for each in messages if each.error() is not None]
-        self.seen.update((each.partition(), each.offset()) for each in messages if each.error() is None)
+        self.errors += [message.error() for message in messages if message.error() is not None]
+        self.seen.update((message.partition(), message.offset()) for message in messages if message.error() is None)
 
 
 def until(condition: Any, *readers: Consumer, reading: Reading | None = None, seconds: float = TIMEOUT_S) -> Reading:
     reading = reading or Reading()
     deadline = time.monotonic() + seconds
     while not condition(reading):
-        assert time.monotonic() < deadline, (reading.errors, len(reading.seen), [each.assignment() for each in readers])
-        for each in readers:
-            reading.poll(each)
+        assert time.monotonic() < deadline, (
+            reading.errors,
+            len(reading.seen),
+            [reader.assignment() for reader in readers],
+        )
+        for reader in readers:
+            reading.poll(reader)
     return reading
 
 
 def shares(*readers: Consumer) -> list[int]:
-    return sorted(len(each.assignment()) for each in readers)
+    return sorted(len(reader.assignment()) for reader in readers)
 
 
 @pytest.mark.parametrize("subscription", ["name", "pattern"])
@@ -162,11 +166,11 @@ def ours(served: Served, *arguments: str, address: str | None = None) -> Any:
 def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) -> None:
     classic, consumer = unique("classic"), unique("consumer")
     readers = [member(served.address, classic, protocol="classic"), member(served.address, consumer)]
-    for each in readers:
-        each.subscribe([served.topic])
+    for reader in readers:
+        reader.subscribe([served.topic])
     until(lambda _: shares(*readers) == [PARTITIONS, PARTITIONS], *readers)
-    for each in readers:
-        each.commit(offsets=[TopicPartition(served.topic, 0, 100)], asynchronous=False)
+    for reader in readers:
+        reader.commit(offsets=[TopicPartition(served.topic, 0, 100)], asynchronous=False)
 
     listed = {words[0]: words[1:] for words in kafkas_tool(served.address, "--list", "--state", "--type")}
     assert listed[classic] == ["Classic", "Stable"]
@@ -187,8 +191,8 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
         refused = ours(served, "reset", group, "--to-latest")
         assert "stop its consumers" in refused["error"]["message"]
         assert "stop its consumers" in ours(served, "delete", group, "--yes")["error"]["message"]
-    for each in readers:
-        each.close()
+    for reader in readers:
+        reader.close()
 
     asked = ["--reset-offsets", *both, "--topic", served.topic, "--to-offset", "7", "--execute"]
     moved = [words for words in kafkas_tool(served.address, *asked) if words[-1] == "7"]
@@ -286,8 +290,8 @@ class Busy:
 
     def _step(self, reader: Consumer) -> None:
         messages = [each for each in reader.consume(4, 0.1) if each.error() is None]
-        self.seen.update((each.partition(), each.offset()) for each in messages)
-        ends = {each.partition(): each.offset() + 1 for each in messages}
+        self.seen.update((message.partition(), message.offset()) for message in messages)
+        ends = {message.partition(): message.offset() + 1 for message in messages}
         if ends:
             with suppress(KafkaException):  # it has lost a partition meanwhile
                 places = [TopicPartition(self.served.topic, number, offset) for number, offset in ends.items()]
@@ -320,7 +324,7 @@ def test_twenty_members_that_come_and_go_miss_no_record_and_none_is_stuck(served
             each.communicate()
         for thread in threads:
             thread.join(TIMEOUT_S)
-    assert not any(each.is_alive() for each in threads)
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def is_settled(served: Served, group: str, members: list[Busy]) -> bool:
@@ -343,9 +347,9 @@ def test_members_join_again_after_a_restart_of_the_server(served: Served) -> Non
             readers[-1].subscribe([served.topic])
         until(lambda found: shares(*readers) == [3, 3] and found.seen, *readers)
         places = [TopicPartition(served.topic, number, RECORDS - 10) for number in range(PARTITIONS)]
-        for each in readers:
-            mine = {one.partition for one in each.assignment()}
-            each.commit(offsets=[one for one in places if one.partition in mine], asynchronous=False)
+        for reader in readers:
+            mine = {one.partition for one in reader.assignment()}
+            reader.commit(offsets=[place for place in places if place.partition in mine], asynchronous=False)
     with serving(served.config, address):
 
         def is_known(_: Reading) -> bool:
@@ -355,5 +359,5 @@ def test_members_join_again_after_a_restart_of_the_server(served: Served) -> Non
         until(is_known, *readers)
         assert shares(*readers) == [3, 3]
         assert {each.offset for each in readers[0].committed(places, TIMEOUT_S)} == {RECORDS - 10}
-        for each in readers:
-            each.close()
+        for reader in readers:
+            reader.close()

@@ -128,7 +128,7 @@ async def by_aiokafka(address: str, topic: str, partitions: int) -> list[tuple[A
         await reading.seek_to_beginning(*places)
         ends = await reading.end_offsets(places)
         seen = []
-        while [await reading.position(each) for each in places] != [ends[each] for each in places]:
+        while [await reading.position(place) for place in places] != [ends[place] for place in places]:
             for records in (await reading.getmany(timeout_ms=200)).values():
                 seen += records
         return sorted(
@@ -163,7 +163,7 @@ def console(address: str, topic: str, count: int) -> list[str]:
 
 def offsets(address: str, topics: Mapping[str, int], spec: OffsetSpec) -> list[int]:
     admin = AdminClient({"bootstrap.servers": address})
-    asked = {TopicPartition(topic, each): spec for topic, count in topics.items() for each in range(count)}
+    asked = {TopicPartition(topic, number): spec for topic, count in topics.items() for number in range(count)}
     return [answer.result(TIMEOUT_S).offset for answer in admin.list_offsets(asked).values()]
 
 
@@ -189,7 +189,7 @@ def test_times_are_found_as_in_kafka(stack: Stack, served: Served, time_ms: int)
     spec = OffsetSpec.for_timestamp(time_ms)
     ours, theirs = (offsets(each, served.topics, spec) for each in (served.address, stack.bootstrap_servers))
     given = {topic: by_librdkafka(stack.bootstrap_servers, topic, count) for topic, count in served.topics.items()}
-    places = [(topic, each) for topic, count in served.topics.items() for each in range(count)]
+    places = [(topic, number) for topic, count in served.topics.items() for number in range(count)]
     for (topic, partition), our, their in zip(places, ours, theirs, strict=True):
         later = [each.offset for each in given[topic] if each.partition == partition and each.offset >= their >= 0]
         assert our == min(later, default=their)
@@ -216,7 +216,7 @@ def test_producers_are_refused(served: Served) -> None:
     errors: list[Any] = []
     producer.produce(topic, b"no", on_delivery=lambda error, _: errors.append(error))
     producer.flush(20)
-    assert [each.name() for each in errors] == ["TOPIC_AUTHORIZATION_FAILED"]
+    assert [error.name() for error in errors] == ["TOPIC_AUTHORIZATION_FAILED"]
 
 
 def read_as_member(address: str, topic: str, strategy: str, seen: list[tuple[int, int]], count: int) -> None:
@@ -233,8 +233,8 @@ def read_as_member(address: str, topic: str, strategy: str, seen: list[tuple[int
     deadline = time.monotonic() + TIMEOUT_S
     while len(seen) < count and time.monotonic() < deadline:
         messages = reading.consume(500, 0.1)
-        assert all(each.error() is None for each in messages)
-        seen += [(each.partition(), each.offset()) for each in messages]
+        assert all(message.error() is None for message in messages)
+        seen += [(message.partition(), message.offset()) for message in messages]
         if messages:
             reading.commit(asynchronous=False)
     reading.close()
@@ -247,10 +247,10 @@ def test_members_of_a_group_share_the_partitions(stack: Stack, served: Served, s
     seen: list[tuple[int, int]] = []
     arguments = (served.address, topic, strategy, seen, len(theirs))
     members = [threading.Thread(target=read_as_member, args=arguments) for _ in range(2)]
-    for each in members:
-        each.start()
-    for each in members:
-        each.join(TIMEOUT_S)
+    for member in members:
+        member.start()
+    for member in members:
+        member.join(TIMEOUT_S)
     assert sorted(set(seen)) == theirs
 
 
@@ -267,4 +267,4 @@ def test_offsets_of_a_group_outlive_the_server(served: Served) -> None:
         command = ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", address)
         told = java(*command, "--describe", "--group", "lasting")
         lines = sorted(line.split()[1:4] for line in told.splitlines() if line.startswith("lasting"))
-        assert lines == [[topic, str(each.partition), str(each.offset)] for each in places]
+        assert lines == [[topic, str(place.partition), str(place.offset)] for place in places]

@@ -84,14 +84,14 @@ class Readers:
         self._threads = [threading.Thread(target=self._read) for _ in range(count)]
 
     def __enter__(self) -> Self:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        for each in self._threads:
-            each.join(TIMEOUT_S)
+        for thread in self._threads:
+            thread.join(TIMEOUT_S)
 
     def wait(self, seconds: float) -> bool:
         return self._over.wait(seconds)
@@ -101,8 +101,8 @@ class Readers:
         reading.subscribe([self._topic])
         while not self._over.is_set():
             messages = reading.consume(100, 0.2)
-            good = [each for each in messages if each.error() is None]
-            self.errors += [each.error().name() for each in messages if each.error() is not None]
+            good = [message for message in messages if message.error() is None]
+            self.errors += [message.error().name() for message in messages if message.error() is not None]
             self.seen |= {(each.partition(), each.offset()) for each in good}
             self.delivered += len(good)
             if len(self.seen) >= self._records:
@@ -156,7 +156,7 @@ def test_nodes_are_killed_and_a_group_goes_on(archived: tuple[Path, str]) -> Non
         Readers(nodes.bootstrap, topic, 2, records=RECORDS, per_second=350) as readers,
     ):
         assert kill_while_they_read(nodes, readers, every=3.0) >= 1
-    assert readers.seen == {(each % PARTITIONS, each // PARTITIONS) for each in range(RECORDS)}
+    assert readers.seen == {(number % PARTITIONS, number // PARTITIONS) for number in range(RECORDS)}
 
 
 def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -> None:
@@ -168,10 +168,13 @@ def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -
     with subprocess.Popen([*command, *listen], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [json.loads(process.stdout.readline()) for _ in range(2)]
-        assert {each["advertise"] for each in lines} == {f"127.0.0.1:{first}", f"127.0.0.1:{second}"}
+        assert {line["advertise"] for line in lines} == {f"127.0.0.1:{first}", f"127.0.0.1:{second}"}
         children = psutil.Process(process.pid).children(recursive=True)
         listening = {
-            one.laddr.port: each for each in children for one in each.net_connections() if one.status == "LISTEN"
+            connection.laddr.port: each
+            for each in children
+            for connection in each.net_connections()
+            if connection.status == "LISTEN"
         }
         assert all_read(f"127.0.0.1:{first}", topic) == all_read(f"127.0.0.1:{second}", topic) == RECORDS
         listening[second].kill()
@@ -195,7 +198,7 @@ def two_free_ports() -> tuple[int, int]:
 
 def all_read(bootstrap: str, topic: str) -> int:
     reading = member(bootstrap, unique("group"), **{"enable.partition.eof": True, "max.partition.fetch.bytes": 1 << 20})
-    reading.assign([TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
+    reading.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     count = ended = 0
     while ended < PARTITIONS:
         message = reading.poll(TIMEOUT_S)
@@ -209,7 +212,7 @@ def all_read(bootstrap: str, topic: str) -> int:
 def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:
     """Nodes, controller, cluster and leaders, by the node at a port or one that it names."""
     found = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=TIMEOUT_S)
-    leaders = {each.id: each.leader for each in found.topics[topic].partitions.values()}
+    leaders = {partition.id: partition.leader for partition in found.topics[topic].partitions.values()}
     return sorted(found.brokers), found.controller_id, found.cluster_id, leaders
 
 
@@ -221,13 +224,13 @@ def test_nodes_share_what_there_is_and_all_tell_the_same(archived: tuple[Path, s
             assert time.monotonic() < deadline
         assert set(told[0][3].values()) <= set(told[0][0])
         groups = [unique("group") for _ in range(8)]
-        for each in groups:
-            committing = member(nodes.bootstrap, each)
+        for group in groups:
+            committing = member(nodes.bootstrap, group)
             committing.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
             committing.close()
         command = ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", nodes.bootstrap)
         assert set(groups) <= set(java(*command, "--list").split())
-        owners = {coordinator_of(f"127.0.0.1:{port}", each) for each in groups for port in nodes.ports}
+        owners = {coordinator_of(f"127.0.0.1:{port}", group) for group in groups for port in nodes.ports}
         assert len(owners) == 2, "the same of both nodes, and some groups for each"
 
 

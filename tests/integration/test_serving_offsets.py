@@ -38,7 +38,7 @@ class Both:
 def both(stack: Stack) -> Iterator[Both]:
     topic = stack.topic(PARTITIONS)
     times = (5, 9, 9, 2)
-    stack.produce(topic, *({"value": b"x", "partition": 0, "timestamp": START + each} for each in times))
+    stack.produce(topic, *({"value": b"x", "partition": 0, "timestamp": START + time} for time in times))
     stack.produce(topic, {"value": b"x", "partition": 2, "timestamp": START})
     config = stack.config({topic: {}})
     archive_once(config)

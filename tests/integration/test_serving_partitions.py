@@ -75,7 +75,7 @@ def test_consumers_from_the_end_on_get_the_first_records_of_a_partition(stack: S
         reader.waits_in(PARTITIONS)
         stack.produce(topic, *({"value": b"after", "partition": number % 2} for number in range(20)))
         archive_once(config)
-        assert reader.read(20) == [*((0, 5 + each) for each in range(10)), *((1, each) for each in range(10))]
+        assert reader.read(20) == [*((0, 5 + number) for number in range(10)), *((1, number) for number in range(10))]
 
 
 def test_partitions_are_those_of_the_last_commit(stack: Stack) -> None:
@@ -91,8 +91,8 @@ def test_partitions_are_those_of_the_last_commit(stack: Stack) -> None:
             return len(ours.list_topics(topic, timeout=20).topics[topic].partitions)
 
         def ends(consumer: Consumer) -> list[Any]:
-            places = [TopicPartition(topic, each) for each in range(PARTITIONS)]
-            return [consumer.get_watermark_offsets(each, timeout=20) for each in places]
+            places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+            return [consumer.get_watermark_offsets(place, timeout=20) for place in places]
 
         assert count() == PARTITIONS
         assert ends(ours) == ends(theirs)

@@ -204,7 +204,7 @@ def test_a_session_outlives_its_token(guarded: Guarded) -> None:
     seen = 0
     while time.monotonic() < until:
         messages = reading.consume(RECORDS, 0.2)
-        assert all(each.error() is None for each in messages)
+        assert all(message.error() is None for message in messages)
         seen += len(messages)
     reading.close()
     assert (seen, lost) == (RECORDS, [])

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def checked(config: Path, *options: str) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
@@ -49,7 +49,7 @@ def left(stack: Stack, config: Path) -> tuple[Any, ...]:
     loaded = load_config(config)
     catalog = stack.catalog()
     namespaces = sorted(catalog.list_namespaces())
-    tables = sorted(table for each in namespaces for table in catalog.list_tables(each))
+    tables = sorted(table for namespace in namespaces for table in catalog.list_tables(namespace))
     kept = [[name for name in names if not OF_A_TEST.search(name[-1])] for names in (namespaces, tables)]
     objects = {each.path for each in ObjectStore.of(loaded.catalog).list(f"{loaded.archive.journal}")}
     with psycopg.connect(loaded.registry.dsn) as connection:
@@ -150,7 +150,7 @@ def test_a_first_configuration_loads_checks_and_archives(stack: Stack, tmp_path:
     names = {kind: stack.topic(2, name=f"{prefix}.{kind}") for kind in ("json", "text", "proto", "framed", "empty")}
     stack.topic(name=f"_{prefix}")
     stack.topic(name=f"{prefix}.Text")  # its default table is that of another
-    stack.produce(names["json"], *({"value": b'{"n": %d}' % each, "key": b"k"} for each in range(40)))
+    stack.produce(names["json"], *({"value": b'{"n": %d}' % number, "key": b"k"} for number in range(40)))
     stack.produce(names["text"], {"value": b"hello"}, {"value": None})
     stack.produce(names["proto"], *({"value": b"\x08\x96\x01\x12\x03abc"} for _ in range(5)))
     stack.produce(names["framed"], *({"value": b"\x00\x00\x00\x00\x07\x00\x08\x01"} for _ in range(5)))

@@ -26,7 +26,7 @@ FORMAT = {"format": "protobuf", "wire_format": "confluent"}
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(each) for each in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def register(url: str, subject: str, text: str, kind: str = "PROTOBUF") -> int:
@@ -72,7 +72,7 @@ def test_init_types_the_topics_whose_schemas_are_registered(stack: Stack, schema
     ids = {topic: register(schema_registry, f"{topic}-value", ORDER) for topic in (values, both, mixed)}
     key_id = register(schema_registry, f"{both}-key", ORDER)
     other = register(schema_registry, f"{avro}-value", '{"type": "string"}', "AVRO")
-    stack.produce(values, *({"value": enveloped(ids[values], id=each, sku="a"), "key": b"k"} for each in range(30)))
+    stack.produce(values, *({"value": enveloped(ids[values], id=number, sku="a"), "key": b"k"} for number in range(30)))
     stack.produce(both, {"value": enveloped(ids[both], id=1), "key": enveloped(key_id, id=2)}, {"value": None})
     stack.produce(avro, {"value": b"\0" + other.to_bytes(4, "big") + b'{"a": 1}'})
     stack.produce(unknown, {"value": enveloped(987_654, id=1)})
@@ -100,7 +100,7 @@ def test_init_types_the_topics_whose_schemas_are_registered(stack: Stack, schema
     assert found["Schema registry", f"topic {values}"]["detail"] == "t.M"
     archive_once(config, values, engine=InlineEngine())
     rows = stack.catalog().load_table(loaded.topic(values).table).scan().to_arrow().to_pylist()
-    assert sorted((row["val"]["id"], row["val"]["sku"]) for row in rows) == [(each, "a") for each in range(30)]
+    assert sorted((row["val"]["id"], row["val"]["sku"]) for row in rows) == [(number, "a") for number in range(30)]
 
 
 def test_init_goes_on_without_a_schema_registry_that_is_away(stack: Stack, tmp_path: Path) -> None:

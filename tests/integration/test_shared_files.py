@@ -272,13 +272,15 @@ def test_erasure_asks_before_it_expires_what_the_owner_keeps(stack: Stack) -> No
     asked: list[tuple[list[int], dict[str, str]]] = []
 
     def refuse(snapshots: Any, settings: Any) -> bool:
-        asked.append(([one.snapshot_id for one in snapshots], dict(settings)))
+        asked.append(([snapshot.snapshot_id for snapshot in snapshots], dict(settings)))
         return False
 
     done = erase(config, topic, "offset = 3 and partition = 0", expires_owned=refuse)
     assert (done.rows, len(done.unfinished), done.succeeded) == (1, 1, False)
     assert asked == [([one.snapshot_id for one in first], {kept: "500"})]
-    assert {one.snapshot_id for one in first} <= {one.snapshot_id for one in table_of(stack, config, topic).snapshots()}
+    assert {one.snapshot_id for one in first} <= {
+        snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()
+    }
     shown = json.loads(status(config, "--json"))["topics"][0]
     (waiting,) = shown["open_erasures"]
     assert waiting["settings"] == {kept: "500"}
@@ -288,7 +290,7 @@ def test_erasure_asks_before_it_expires_what_the_owner_keeps(stack: Stack) -> No
     assert "--expire-protected-snapshots" in text
     done = erase(config, topic, None, expires_owned=lambda *_: True)
     assert (len(done.finished), done.succeeded) == (1, True)
-    left = {one.snapshot_id for one in table_of(stack, config, topic).snapshots()}
+    left = {snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()}
     assert not left & {one.snapshot_id for one in first}
 
 

@@ -86,8 +86,8 @@ def test_a_dead_worker_takes_no_task_of_its_group_with_it(engine: SparkEngine):
     """The group's other tasks run again, each alone."""
     tasks = [("return", 1), ("die", 9), ("lose", 3), ("return", 4), ("return", 5)]
     outcomes = list(run_grouped(engine, tasks, behave, [(0, 1, 2), (3, 4)], is_stopped=lambda: False))
-    assert sorted(each.index for each in outcomes) == list(range(5))
-    found = {each.index: each for each in outcomes}
+    assert sorted(outcome.index for outcome in outcomes) == list(range(5))
+    found = {outcome.index: outcome for outcome in outcomes}
     assert [found[index].result for index in (0, 3, 4)] == [1, 4, 5]
     assert isinstance(found[1].error, WorkerLost)
     assert isinstance(found[2].error, DataLoss)

@@ -70,10 +70,10 @@ def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
         stable, ending = ends(stack, topic, "read_committed"), ends(stack, topic, "read_uncommitted")
 
     partitions = found["partitions"]
-    assert [each["archived_to"] for each in partitions] == [10, 10]
-    assert [each["last_stable"] for each in partitions] == stable == [17, 10]
-    assert [each["high_watermark"] for each in partitions] == ending == [17, 16]
-    assert [each["lag_records"] for each in partitions] == [7, 0]
+    assert [partition["archived_to"] for partition in partitions] == [10, 10]
+    assert [partition["last_stable"] for partition in partitions] == stable == [17, 10]
+    assert [partition["high_watermark"] for partition in partitions] == ending == [17, 16]
+    assert [partition["lag_records"] for partition in partitions] == [7, 0]
     assert 3_590 < partitions[0]["lag_seconds"] < 3_900
     assert partitions[1]["lag_seconds"] is None
     assert partitions[0]["open_transactions"] == []
@@ -96,7 +96,7 @@ def test_what_never_was_archived_is_all_behind(stack: Stack) -> None:
     config = stack.config({topic: {}})
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
     partitions = as_json(config)[topic]["partitions"]
-    assert [(each["archived_to"], each["lag_records"]) for each in partitions] == [(None, 3), (None, 0)]
+    assert [(partition["archived_to"], partition["lag_records"]) for partition in partitions] == [(None, 3), (None, 0)]
     assert stack.catalog().table_exists(f"kafka.{topic}") is False
 
 
@@ -108,7 +108,7 @@ def test_what_latest_leaves_out_is_not_behind(stack: Stack) -> None:
     archive_once(config, topic, engine=InlineEngine())
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
     partitions = as_json(config)[topic]["partitions"]
-    assert [(each["archived_to"], each["lag_records"]) for each in partitions] == [(None, 3), (None, 0)]
+    assert [(partition["archived_to"], partition["lag_records"]) for partition in partitions] == [(None, 3), (None, 0)]
 
 
 def test_a_table_that_is_as_it_was_needs_no_arrow(stack: Stack) -> None:

@@ -112,7 +112,7 @@ def test_spark_that_does_not_start_is_one_finding_among_others(stack: Stack) -> 
 def test_a_watched_status_follows_what_happens(stack: Stack, columns: int) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
-    stack.produce(topic, *({"value": b"x", "partition": each % 2} for each in range(1_500)))
+    stack.produce(topic, *({"value": b"x", "partition": number % 2} for number in range(1_500)))
     archive_once(config, topic, engine=InlineEngine())
     done: list[str] = []
 
@@ -148,6 +148,6 @@ def test_a_watched_status_is_lines_off_a_terminal(stack: Stack) -> None:
             process.communicate(timeout=60)
         finally:
             process.kill()
-    assert [each["event"] for each in looks] == ["status"] * 3
-    assert all(each["error"] is None and each["topics"][0]["lag_records"] == 1 for each in looks)
+    assert [look["event"] for look in looks] == ["status"] * 3
+    assert all(look["error"] is None and look["topics"][0]["lag_records"] == 1 for look in looks)
     assert process.returncode == 128 + signal.SIGTERM

@@ -49,7 +49,7 @@ def detailed(one: TranslatedRange) -> TranslatedRange:
 
 
 def commit(registry: Registry, topic: TopicRow, *ranges: TranslatedRange) -> list[TranslatedRange]:
-    made = [detailed(one) for one in ranges]
+    made = [detailed(range_) for range_ in ranges]
     assert registry.files.stage(topic, made, table_offsets={}).accepted == tuple(made)
     registry.files.confirm(topic, [one.id for one in made], commit_id=new_id())
     return made
@@ -67,7 +67,7 @@ def query(dsn: str, text: str) -> list[Any]:
 
 
 def test_old_files_lose_what_manifests_say_of_columns(dsn: str, registry: Registry, orders: TopicRow) -> None:
-    commit(registry, orders, *(span(each, 0, 10) for each in range(3)))
+    commit(registry, orders, *(span(number, 0, 10) for number in range(3)))
     age(dsn, 31)
     (young,) = commit(registry, orders, span(0, 10, 20))
     before, counts, claims = query(dsn, KEPT), registry.files.counts(orders), [row[6] for row in query(dsn, KEPT)]

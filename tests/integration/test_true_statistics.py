@@ -135,10 +135,11 @@ def test_duckdb_finds_nan_above_all_numbers(stack: Stack, table: str, column: st
 
 
 def test_files_are_sorted_as_they_say(stack: Stack, table: str, engine: SparkEngine) -> None:
-    orders = {each.order_id: each for each in stack.catalog().load_table(table).metadata.sort_orders}
+    orders = {order.order_id: order for order in stack.catalog().load_table(table).metadata.sort_orders}
     said = {
         path: [
-            stack.catalog().load_table(table).schema().find_column_name(each.source_id) for each in orders[order].fields
+            stack.catalog().load_table(table).schema().find_column_name(field.source_id)
+            for field in orders[order].fields
         ]
         for path, order in engine.session.sql(f"SELECT file_path, sort_order_id FROM lake.{table}.files").collect()
     }

@@ -52,7 +52,7 @@ class ShortTasks(InlineEngine):
     slots = 1
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
-        short: list[Any] = [replace(each, budget_seconds=0.0) for each in tasks]  # type: ignore[type-var]
+        short: list[Any] = [replace(task, budget_seconds=0.0) for task in tasks]  # type: ignore[type-var]
         yield from super().run_tasks(short, run)
 
 
@@ -62,7 +62,7 @@ class CutOff(InlineEngine):
     slots = 1
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
-        yield from super().run_tasks([_cut_off(each) for each in tasks], run)
+        yield from super().run_tasks([_cut_off(task) for task in tasks], run)
 
 
 def _cut_off(task: Any) -> Any:

@@ -55,8 +55,8 @@ def kinds(report: VerifiedTopic) -> set[str]:
 
 def gaps(report: VerifiedTopic) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in report.partitions:
-        for gap in one.gaps:
+    for partition in report.partitions:
+        for gap in partition.gaps:
             found[gap.kind] = found.get(gap.kind, 0) + gap.count
     return found
 
@@ -77,7 +77,7 @@ def archive_in_three(stack: Stack) -> tuple[Path, str]:
     config = stack.config({topic: {}})
     for start in (0, 20, 40):
         records = numbered(range(start, start + 20), partitions=2)
-        stack.produce(topic, *({**each, "key": b"k", "headers": [("h", b"v")]} for each in records))
+        stack.produce(topic, *({**record, "key": b"k", "headers": [("h", b"v")]} for record in records))
         archive_once(config)
     return config, topic
 
@@ -199,7 +199,7 @@ def test_a_catalog_from_an_old_backup_is_told(untouched: tuple[Path, str]) -> No
     for asks_registry in (True, False):
         report = verified(config, topic, metadata=log[-1], asks_registry=asks_registry)
         assert kinds(report) == {FaultKind.HISTORY}
-        assert {(each.partition, each.start_offset, each.end_offset) for each in report.faults} == {
+        assert {(fault.partition, fault.start_offset, fault.end_offset) for fault in report.faults} == {
             (0, 20, 30),
             (1, 20, 30),
         }

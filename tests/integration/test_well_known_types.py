@@ -220,7 +220,7 @@ def test_bounds_leave_one_of_two_files_to_read(stack: Stack, archive: Archive, n
 def planned(table: Table, run: str, where: str = "true") -> set[str]:
     """The files that pyiceberg would read for a filter, as of the end of a run."""
     snapshot = table.snapshots()[RUNS.index(run)].snapshot_id
-    return {each.file.file_path for each in table.scan(row_filter=where, snapshot_id=snapshot).plan_files()}
+    return {file.file.file_path for file in table.scan(row_filter=where, snapshot_id=snapshot).plan_files()}
 
 
 def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Archive) -> None:

@@ -168,9 +168,9 @@ def copied_records(stack: Stack, topic: str) -> list[Seen]:
 
 def committed(stack: Stack, topic: str, group: str) -> dict[int, int]:
     """The offset of a group of the target."""
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, each) for each in range(PARTITIONS)])
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in range(PARTITIONS)])
     (answer,) = stack.admin.list_consumer_group_offsets([asked]).values()
-    return {each.partition: each.offset for each in answer.result(20).topic_partitions}
+    return {partition.partition: partition.offset for partition in answer.result(20).topic_partitions}
 
 
 def reads_extreme_times(client: KafkaClient, served: Served) -> None:

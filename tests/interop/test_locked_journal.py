@@ -41,11 +41,11 @@ def test_a_locked_bucket_keeps_every_version_of_a_trail(tmp_path: Path) -> None:
         versions = [
             each for each in client.list_objects(BUCKET, PREFIX, include_version=True) if not each.is_delete_marker
         ]
-        assert len([each for each in versions if "/entry-" in str(each.object_name)]) == 12
-        for each in versions:
-            assert each.object_name is not None
+        assert len([version for version in versions if "/entry-" in str(version.object_name)]) == 12
+        for version in versions:
+            assert version.object_name is not None
             with pytest.raises(S3Error) as refused:
-                client.remove_object(BUCKET, each.object_name, version_id=each.version_id)
+                client.remove_object(BUCKET, version.object_name, version_id=version.version_id)
             assert refused.value.code in {"AccessDenied", "ObjectLocked", "InvalidRequest", "MethodNotAllowed"}
 
         last = f"{PREFIX}entry-0000000012.json"

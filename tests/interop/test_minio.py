@@ -137,9 +137,9 @@ def test_bytes_changed_on_the_way_are_refused(minio: MinioServer, client: Minio,
         proxy.spoil = bytes
         assert objects.upload(file, f"s3://{bucket}/x") == file.size
         assert client.get_object(bucket, "x").data == bytes(range(250)) * (size // 250)
-    parts = [each for each in proxy.uploads if "x-amz-decoded-content-length" in each]
+    parts = [upload for upload in proxy.uploads if "x-amz-decoded-content-length" in upload]
     assert parts
-    assert {each["x-amz-trailer"] for each in parts} == {"x-amz-checksum-crc64nvme"}
+    assert {part["x-amz-trailer"] for part in parts} == {"x-amz-checksum-crc64nvme"}
 
 
 def test_a_store_that_is_busy_is_asked_again(minio: MinioServer, client: Minio, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_an_archive_comes_back_byte_for_byte(place: Place, tmp_path: Path):
     table = place.table(config, topic)
     assert all(task.file.file_path.startswith(place.store.root) for task in table.scan().plan_files())
     names = table.scan().to_arrow().column("val").to_pylist()
-    assert sorted(each["name"] for each in names) == [f"{turn:02d}{n:02d}" for turn in (0, 1) for n in range(40)]
+    assert sorted(name["name"] for name in names) == [f"{turn:02d}{n:02d}" for turn in (0, 1) for n in range(40)]
 
     text = config.read_text().replace(load_config(config).registry.dsn, place.stack.database())
     fresh = config.with_name("rebuilt.toml")

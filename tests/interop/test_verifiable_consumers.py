@@ -25,7 +25,7 @@ ENDS = dict.fromkeys(range(PARTITIONS), RECORDS // PARTITIONS)
 @pytest.fixture(scope="module")
 def topic(stack: Stack) -> str:
     made = stack.topic(PARTITIONS)
-    stack.produce(made, *({"value": b"%d" % each, "partition": each % PARTITIONS} for each in range(RECORDS)))
+    stack.produce(made, *({"value": b"%d" % number, "partition": number % PARTITIONS} for number in range(RECORDS)))
     return made
 
 

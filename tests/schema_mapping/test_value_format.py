@@ -66,7 +66,7 @@ def test_a_mapping_that_names_no_format_is_protobuf() -> None:
 def test_columns_have_the_types_of_the_schema() -> None:
     found = assigned(LedgerState(), TRADE)
     value = found.iceberg_schema.find_type("val")
-    assert [(each.name, each.field_type) for each in value.fields[:6]] == [
+    assert [(field.name, field.field_type) for field in value.fields[:6]] == [
         ("id", IntegerType()),
         ("day", DateType()),
         ("at", TimeType()),

@@ -281,8 +281,8 @@ def interrupt(making: Making) -> None:
 def _kill(making: Making, topic: str, point: str) -> None:
     """Kill a job of this topic alone at a fault point."""
     text = making.config.read_text()
-    for other in sorted(making.sections.keys() - {topic}):
-        text = text.replace(to_toml({"topics": {other: making.sections[other]}}), "")
+    for section in sorted(making.sections.keys() - {topic}):
+        text = text.replace(to_toml({"topics": {section: making.sections[section]}}), "")
     alone = making.config.with_name("alone.toml")
     alone.write_text(text)
     killed = archive_in_a_process(alone, f"{point}:kill")

@@ -52,7 +52,7 @@ class WavePlanner(Generic[Topic]):
         heavy = sum(backlog.size > limits.task_bytes for _, backlog in chosen)
         pieces = _pieces(heavy, limits)
         pieced = [
-            [(topic, each) for each in _ranges(backlog, pieces=pieces, piece_bytes=limits.task_bytes)]
+            [(topic, range_) for range_ in _ranges(backlog, pieces=pieces, piece_bytes=limits.task_bytes)]
             for topic, backlog in chosen
         ]
         return tuple(one for rank in zip_longest(*pieced) for one in rank if one is not None)

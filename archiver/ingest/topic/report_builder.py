@@ -97,8 +97,10 @@ class TopicReportBuilder:
             self.give_up(partition, error)
 
     def committed(self, ranges: Sequence[TranslatedRange]) -> None:
-        for partition in sorted({one.partition for one in ranges}):
-            own = sorted((one for one in ranges if one.partition == partition), key=lambda one: one.start_offset)
+        for partition in sorted({range_.partition for range_ in ranges}):
+            own = sorted(
+                (range_ for range_ in ranges if range_.partition == partition), key=lambda one: one.start_offset
+            )
             self._partitions[partition] = self._of(partition).committed(own)
         self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))
 

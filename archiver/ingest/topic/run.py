@@ -182,18 +182,20 @@ class TopicRun:
         for each in seen.partitions:
             self._progress(each.partition).ends_at(each.last_stable)
             self._memory.waiting.saw(each.partition, archived=each.next_offset, end=each.last_stable)
-        self._keep_starts({each.partition: each.next_offset for each in seen.partitions if each.known is None})
+        self._keep_starts(
+            {partition.partition: partition.next_offset for partition in seen.partitions if partition.known is None}
+        )
         self._fence = seen.table_offsets | {
-            each.partition: PartitionOffset(next_offset=each.start_offset)
-            for each in plan.ranges
-            if each.partition not in seen.known  # a first range may start anywhere, but not after a failed task's
+            range_.partition: PartitionOffset(next_offset=range_.start_offset)
+            for range_ in plan.ranges
+            if range_.partition not in seen.known  # a first range may start anywhere, but not after a failed task's
         }
         self._fence |= {offsets.partition: PartitionOffset(next_offset=offsets.first) for offsets in plan.lost}
         self._report.begin_wave()
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
         self._is_waiting = False
-        found = tuple(backlog for each in plan.ranges if (backlog := self._backlog(each)) is not None)
+        found = tuple(backlog for range_ in plan.ranges if (backlog := self._backlog(range_)) is not None)
         if found:
             self._use_schema()
         else:  # no task of this wave will end with a commit
@@ -355,11 +357,11 @@ class TopicRun:
         self.commit()
 
     def _estimate(self, seen: SeenTopic, ranges: Sequence[PlannedRange]) -> None:
-        logs = {each.partition: each.last_stable - each.log_start for each in seen.partitions}
+        logs = {partition.partition: partition.last_stable - partition.log_start for partition in seen.partitions}
         asked = [
-            each.partition
-            for each in ranges
-            if self._memory.sizes.lacks(each.partition) and each.end_offset - each.start_offset >= LEAST_OFFSETS
+            range_.partition
+            for range_ in ranges
+            if self._memory.sizes.lacks(range_.partition) and range_.end_offset - range_.start_offset >= LEAST_OFFSETS
         ]
         if asked:
             for partition, size in self._brokers.log_sizes(self.name, asked).items():

@@ -44,25 +44,25 @@ class AssignmentChanges:
 
     def replace(self, partitions: list[TopicPartition]) -> None:
         check_list(partitions)
-        wanted = [partition_id(one) for one in partitions]
+        wanted = [partition_id(partition) for partition in partitions]
         if len(set(wanted)) != len(wanted):
             raise failure(INVALID_ARG, "the same partition is assigned twice")
-        readers = [self._reader(one) for one in partitions]
+        readers = [self._reader(partition) for partition in partitions]
         self.clear()
         for reader in readers:
             self._assignment.add(reader)
 
     def add(self, partitions: list[TopicPartition]) -> None:
         check_list(partitions)
-        for one in partitions:
-            if partition_id(one) in self._assignment:
-                raise failure(CONFLICT, f"{one.topic} [{one.partition}] is already assigned")
-        for reader in [self._reader(one) for one in partitions]:
+        for partition in partitions:
+            if partition_id(partition) in self._assignment:
+                raise failure(CONFLICT, f"{partition.topic} [{partition.partition}] is already assigned")
+        for reader in [self._reader(partition) for partition in partitions]:
             self._assignment.add(reader)
 
     def remove(self, partitions: list[TopicPartition]) -> None:
         check_list(partitions)
-        for reader in [self._assigned(one) for one in partitions]:
+        for reader in [self._assigned(partition) for partition in partitions]:
             self._assignment.remove(reader.partition_id)
             self._poll_loop.forget_events_of(reader.partition_id)
 
@@ -72,7 +72,7 @@ class AssignmentChanges:
 
     def set_paused(self, partitions: list[TopicPartition], *, paused: bool) -> None:
         check_list(partitions)
-        for reader in [self._assigned(one) for one in partitions]:
+        for reader in [self._assigned(partition) for partition in partitions]:
             reader.is_paused = paused
 
     def seek(self, partition: TopicPartition) -> None:

@@ -31,7 +31,7 @@ def partition_id(one: TopicPartition) -> PartitionId:
 
 def check_list(partitions: Any) -> None:
     """Raise TypeError unless this is a list of TopicPartition."""
-    if not isinstance(partitions, list) or not all(isinstance(one, TopicPartition) for one in partitions):
+    if not isinstance(partitions, list) or not all(isinstance(partition, TopicPartition) for partition in partitions):
         raise TypeError("requires list of TopicPartition")
 
 

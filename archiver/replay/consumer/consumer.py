@@ -192,7 +192,7 @@ class ReplayConsumer:
         """Return for each partition the offset after the last returned record, or OFFSET_INVALID."""
         self._check_open()
         check_list(partitions)
-        readers = [self._assignment.find(partition_id(one)) for one in partitions]
+        readers = [self._assignment.find(partition_id(partition)) for partition in partitions]
         return [
             TopicPartition(one.topic, one.partition, or_invalid(reader.consumed if reader else None))
             for one, reader in zip(partitions, readers, strict=True)
@@ -214,7 +214,10 @@ class ReplayConsumer:
         del timeout
         self._check_open()
         check_list(partitions)
-        found = [self._archives.of(one.topic).offset_for_time(one.partition, one.offset) for one in partitions]
+        found = [
+            self._archives.of(partition.topic).offset_for_time(partition.partition, partition.offset)
+            for partition in partitions
+        ]
         return [
             TopicPartition(one.topic, one.partition, OFFSET_END if offset is None else offset)
             for one, offset in zip(partitions, found, strict=True)
@@ -242,8 +245,10 @@ class ReplayConsumer:
         self._check_open()
         check_list(partitions)
         return [
-            TopicPartition(one.topic, one.partition, or_invalid(self._offsets.committed(partition_id(one))))
-            for one in partitions
+            TopicPartition(
+                partition.topic, partition.partition, or_invalid(self._offsets.committed(partition_id(partition)))
+            )
+            for partition in partitions
         ]
 
     # --- the archive ------------------------------------------------------------------------------------------------

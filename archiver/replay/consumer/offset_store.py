@@ -50,4 +50,4 @@ def _given(message: ReplayMessage | None, offsets: list[TopicPartition] | None) 
     if offsets is None:
         return None
     check_list(offsets)
-    return {partition_id(one): one.offset for one in offsets}
+    return {partition_id(offset): offset.offset for offset in offsets}

@@ -35,5 +35,7 @@ class Subscription:
     def _select(self, tables: TableSource) -> list[str]:
         patterns = [re.compile(topic) for topic in self.topics if topic.startswith("^")]
         names = [topic for topic in self.topics if not topic.startswith("^")]
-        matching = [name for name in tables.topics() if any(each.search(name) for each in patterns)] if patterns else []
+        matching = (
+            [name for name in tables.topics() if any(pattern.search(name) for pattern in patterns)] if patterns else []
+        )
         return list(dict.fromkeys(names + matching))

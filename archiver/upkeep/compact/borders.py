@@ -35,10 +35,10 @@ class Borders:
         """The borders in one Kafka partition, none if other engines wrote the files."""
         held: dict[tuple[int, int], bool] = {}
         for source in group.files:
-            for one in source.ranges:
-                if one.partition == partition:
-                    place = (one.start_offset, one.end_offset)
-                    held[place] = held.get(place, True) and _is_whole(one, has_deletes=source.has_deletes)
+            for range_ in source.ranges:
+                if range_.partition == partition:
+                    place = (range_.start_offset, range_.end_offset)
+                    held[place] = held.get(place, True) and _is_whole(range_, has_deletes=source.has_deletes)
         return cls(KeptSpan(start=start, end=end, is_whole=whole) for (start, end), whole in held.items())
 
     def __bool__(self) -> bool:
@@ -46,15 +46,15 @@ class Borders:
 
     def cut(self, offset: int) -> int:
         """The first offset from `offset` on at which a new file may begin."""
-        inside = next((each for each in self._spans if each.start < offset < each.end and not each.is_whole), None)
+        inside = next((span for span in self._spans if span.start < offset < span.end and not span.is_whole), None)
         return offset if inside is None else inside.end
 
     def within(self, start: int, end: int) -> tuple[KeptSpan, ...]:
         """The spans of a new file that has the rows of [start, end)."""
         return tuple(
-            KeptSpan(start=max(start, each.start), end=min(end, each.end), is_whole=each.is_whole)
-            for each in self._spans
-            if each.start < end and start < each.end
+            KeptSpan(start=max(start, span.start), end=min(end, span.end), is_whole=span.is_whole)
+            for span in self._spans
+            if span.start < end and start < span.end
         )
 
 
@@ -68,10 +68,10 @@ def _is_whole(one: SourceRange, *, has_deletes: bool) -> bool:
 
 def _joined(spans: Sequence[KeptSpan]) -> tuple[KeptSpan, ...]:
     found: list[KeptSpan] = []
-    for each in spans:
+    for span in spans:
         last = found[-1] if found else None
-        if last is not None and last.is_whole and each.is_whole and last.end == each.start:
-            found[-1] = KeptSpan(start=last.start, end=each.end)
+        if last is not None and last.is_whole and span.is_whole and last.end == span.start:
+            found[-1] = KeptSpan(start=last.start, end=span.end)
         else:
-            found.append(each)
+            found.append(span)
     return tuple(found)

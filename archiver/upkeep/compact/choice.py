@@ -123,7 +123,7 @@ class FileGroup:
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.file.size_bytes for each in self.files)
+        return sum(file.file.size_bytes for file in self.files)
 
     def expected_files(self, target_bytes: int) -> int:
         """Estimate by size. Files that move may become many more."""
@@ -132,23 +132,23 @@ class FileGroup:
     @property
     def rows(self) -> int:
         """The rows of the files, including deleted rows."""
-        return sum(each.file.rows for each in self.files)
+        return sum(file.file.rows for file in self.files)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(each.file.path for each in self.files)
+        return tuple(file.file.path for file in self.files)
 
 
 def choose(files: Iterable[SourceFile], limits: CompactLimits) -> list[FileGroup]:
     """Return disjoint groups of files to merge. Groups that hide rows come first."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
     moving: dict[int | None, list[SourceFile]] = defaultdict(list)
-    for each in files:
-        if _is_asked_for(each, limits):
-            if limits.moves(each):
-                moving[each.partition].append(each)
+    for file in files:
+        if _is_asked_for(file, limits):
+            if limits.moves(file):
+                moving[file.partition].append(file)
             else:
-                places[_place(each)].append(each)
+                places[_place(file)].append(file)
     found: list[FileGroup] = []
     for partition, those in moving.items():
         staying = (one for place, others in places.items() if place[-1] == partition for one in others)
@@ -161,11 +161,15 @@ def choose(files: Iterable[SourceFile], limits: CompactLimits) -> list[FileGroup
 
 def _is_asked_for(each: SourceFile, limits: CompactLimits) -> bool:
     held = each.file.partitions
-    return not limits.partitions or held is None or any(held.low <= one <= held.high for one in limits.partitions)
+    return (
+        not limits.partitions
+        or held is None
+        or any(held.low <= partition <= held.high for partition in limits.partitions)
+    )
 
 
 def _mixed_groups(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
-    for part in _by_writer(each for each in files if not limits.leaves(each)):
+    for part in _by_writer(file for file in files if not limits.leaves(file)):
         for some in _portions(_each(part), limits.most_bytes):
             if _pays(some, limits):
                 yield FileGroup(
@@ -205,8 +209,8 @@ def _movable(files: list[SourceFile], limits: CompactLimits) -> Iterator[Atom]:
         places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
         for each in atom:
             places[_place(each)].append(each)
-        for those in places.values():
-            yield from _atoms(those)
+        for place in places.values():
+            yield from _atoms(place)
 
 
 def _moved(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
@@ -247,8 +251,8 @@ def _of_run(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
 def _by_writer(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
     """Registered files and files of other engines, apart: a rewrite can't take both."""
     parts: dict[bool, list[SourceFile]] = defaultdict(list)
-    for each in files:
-        parts[bool(each.ranges)].append(each)
+    for file in files:
+        parts[bool(file.ranges)].append(file)
     return list(parts.values())
 
 
@@ -259,13 +263,13 @@ def _is_known(atom: Atom) -> bool:
 def _atoms(files: list[SourceFile]) -> Iterator[Atom]:
     cluster: list[SourceFile] = []
     high = -1
-    for each in sorted(files, key=_low):
-        assert each.file.offsets is not None
-        if cluster and each.file.offsets.low > high:
+    for file in sorted(files, key=_low):
+        assert file.file.offsets is not None
+        if cluster and file.file.offsets.low > high:
             yield tuple(cluster)
             cluster, high = [], -1
-        cluster.append(each)
-        high = max(high, each.file.offsets.high)
+        cluster.append(file)
+        high = max(high, file.file.offsets.high)
     if cluster:
         yield tuple(cluster)
 
@@ -318,7 +322,7 @@ def _reasons(some: list[Atom]) -> frozenset[Reason]:
 
 
 def _each(files: Iterable[SourceFile]) -> list[Atom]:
-    return [(each,) for each in sorted(files, key=_low)]
+    return [(file,) for file in sorted(files, key=_low)]
 
 
 def _place(each: SourceFile) -> tuple[object, ...]:

@@ -151,14 +151,14 @@ class NewFiles:
 
     def _uploaded(self, file: RewrittenFile, of: _Open, spans: Sequence[KeptSpan]) -> tuple[FoundSpan, ...]:
         info = file.upload()
-        return read_back(self._target.files, info, of.partition, [(each.start, each.end) for each in spans])
+        return read_back(self._target.files, info, of.partition, [(span.start, span.end) for span in spans])
 
     def _hull(self, of: _Open, end: int) -> KeptSpan:
         """The offsets of files without borders, including deleted rows beside theirs.
 
         Later rows have higher offsets.
         """
-        removed = np.concatenate([each.removed(of.partition) for each in self._sources])
+        removed = np.concatenate([source.removed(of.partition) for source in self._sources])
         low = min([of.low, *removed.tolist()]) if of.start == FIRST else of.start
         high = max([of.high, *removed.tolist()]) + 1 if end == END else end
         return KeptSpan(start=low, end=high, is_whole=False)

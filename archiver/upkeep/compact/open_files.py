@@ -97,9 +97,11 @@ class OneFile:
             old.path.rpartition("/")[0],
             (self._making.partition, spans[0].start),
             origin=self._making.origin(spans),
-            digest=sum((each.digest for each in sources), RecordDigest()) if self._is_alone else None,
+            digest=sum((source.digest for source in sources), RecordDigest()) if self._is_alone else None,
             recognition=_recognition(sources) if self._is_alone else None,
-            partition=next((place for each in sources if (place := each.reader.metadata.place)), old.time_partition),
+            partition=next(
+                (place for source in sources if (place := source.reader.metadata.place)), old.time_partition
+            ),
         )
         yield self._file
 
@@ -170,11 +172,11 @@ class FilesByPartition:
                 "rows have no ingest timestamp, so they fit into no partition of the table: another engine wrote"
                 " them. The files stay as they are; nothing is lost by that. `archiver verify` says whether they have"
                 " archived records",
-                files=[each.source.file.path for each in self._making.sources],
+                files=[source.source.file.path for source in self._making.sources],
             )
 
 
 def _recognition(sources: Sequence[SourceRows]) -> Recognition | None:
-    known = [each.reader.metadata.recognition for each in sources if each.is_proven]
+    known = [source.reader.metadata.recognition for source in sources if source.is_proven]
     counted = [each for each in known if each is not None]
     return sum(counted, Recognition()) if len(counted) == len(sources) else None

@@ -117,11 +117,11 @@ class CompactReport:
 
     @property
     def succeeded(self) -> bool:
-        return all(each.succeeded for each in self.topics)
+        return all(topic.succeeded for topic in self.topics)
 
     @property
     def done(self) -> Merged:
-        return sum((each.done for each in self.topics), Merged())
+        return sum((topic.done for topic in self.topics), Merged())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,7 +222,7 @@ class CompactRounds:
         self._observer(GroupsCommitted(topic=topic.topic, commit_id=done.commit_id, done=total))
 
     def _put(self, table: ArchiveTable, merged: _Merges) -> Rewritten | Displaced:
-        known: dict[str, TableFile] = {each.file.path: each.file for group, _ in merged for each in group.files}
+        known: dict[str, TableFile] = {file.file.path: file.file for group, _ in merged for file in group.files}
         rewrite = Rewrite(
             commit_id=new_id(),
             reason=REASON,

@@ -31,10 +31,10 @@ def row_streams(
         return
     partition = sources[0].source.partition
     assert partition is not None
-    by_path: Mapping[str, SourceRows] = {each.source.file.path: each for each in sources}
+    by_path: Mapping[str, SourceRows] = {source.source.file.path: source for source in sources}
     scan = PartitionScan(
         storage,
-        sorted((each.source.file for each in sources), key=lambda file: file.offsets.low if file.offsets else 0),
+        sorted((source.source.file for source in sources), key=lambda file: file.offsets.low if file.offsets else 0),
         RowRange(partition=partition),
         held_bytes=held_bytes,
         open_file=lambda file: by_path[file.path],
@@ -45,7 +45,7 @@ def row_streams(
 def _dealt(
     sources: Sequence[SourceRows], storage: TopicStorage, held_bytes: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    share = held_bytes // max(1, sum(_partitions(each) for each in sources[:1]))
+    share = held_bytes // max(1, sum(_partitions(source) for source in sources[:1]))
     buffers: dict[int, ReorderBuffer] = {}
     with ExitStack() as closing:
         for source in sources:

@@ -97,8 +97,8 @@ class _Merging:
             return self._made()
         except UpkeepError as error:
             if blamed_file(error, self._group.paths) is None:
-                for each in self._group.files:
-                    check_digest(self._storage, each)
+                for file in self._group.files:
+                    check_digest(self._storage, file)
             raise
 
     def _made(self) -> list[MadeFile]:
@@ -110,7 +110,7 @@ class _Merging:
             files.write(partition, batches, Borders.of_group(self._group, partition))
         for source in self._sources:
             source.check()
-        before = sum((each.digest for each in self._sources), RecordDigest())
+        before = sum((source.digest for source in self._sources), RecordDigest())
         after = sum((found.digest for each in files.made for found in each.found), RecordDigest())
         if before != after:
             raise UpkeepError(
@@ -148,8 +148,8 @@ class _Merging:
 
     def _emptied(self, made: Sequence[MadeFile]) -> Iterator[RecordSpan]:
         filled = {each.partition for each in made}
-        held = {one.partition for source in self._group.files for one in source.ranges}
-        deleted = {partition for each in self._sources for partition in each.removed_partitions}
+        held = {range_.partition for source in self._group.files for range_ in source.ranges}
+        deleted = {partition for source in self._sources for partition in source.removed_partitions}
         for partition in sorted((held | deleted) - filled):
             removed = self._removed(partition)
             spans = [(each.start, each.end) for each in Borders.of_group(self._group, partition).within(FIRST, END)]
@@ -158,12 +158,12 @@ class _Merging:
                 yield RecordSpan(partition=partition, start_offset=start, end_offset=end, removed=int(high - low))
 
     def _removed(self, partition: int) -> Offsets:
-        return np.sort(np.concatenate([each.removed(partition) for each in self._sources]))
+        return np.sort(np.concatenate([source.removed(partition) for source in self._sources]))
 
 
 def _opened(storage: TopicStorage, files: Sequence[SourceFile], closing: ExitStack) -> list[OpenFile]:
     with ThreadPoolExecutor(OPENERS, thread_name_prefix="open") as pool:
-        opening = [pool.submit(partial(OpenFile.open, storage), each.file) for each in files]
+        opening = [pool.submit(partial(OpenFile.open, storage), file.file) for file in files]
         found = []
         for each in opening:
             if each.exception() is None:

@@ -114,7 +114,7 @@ def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
     """Runs, live or recently dead, that may still write erased records. Call it before listing uploads."""
     grace = work.config.archive.orphan_grace
     runs = work.registry.claims.runs(work.topic)
-    return tuple(each.id for each in runs if each.begun_ms <= since and each.silent_seconds < grace)
+    return tuple(run.id for run in runs if run.begun_ms <= since and run.silent_seconds < grace)
 
 
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:
@@ -154,7 +154,7 @@ class Standing:
     def of(cls, erasures: Mapping[str, Mapping[str, Any]]) -> Self:
         cut = {each: value for each, value in erasures.items() if not is_searched(value)}
         return cls(
-            searched=tuple(each for each in erasures if each not in cut),
+            searched=tuple(erasure for erasure in erasures if erasure not in cut),
             superseded=tuple(each for each, value in cut.items() if SUPERSEDED_BY in value),
             unsearched=tuple(each for each, value in cut.items() if SUPERSEDED_BY not in value),
         )

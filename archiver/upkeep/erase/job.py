@@ -123,7 +123,7 @@ class Erase:
         return report
 
     def _expires_owned(self, snapshots: Sequence[Snapshot], settings: Mapping[str, str]) -> bool:
-        ids = frozenset(one.snapshot_id for one in snapshots)
+        ids = frozenset(snapshot.snapshot_id for snapshot in snapshots)
         if ids not in self._decided:  # decided once, even if other engines commit
             self._observer(OwnedSnapshots(snapshots=tuple(snapshots), settings=settings))
             self._decided[ids] = self._options.expires_owned(snapshots, settings)

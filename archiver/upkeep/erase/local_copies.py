@@ -82,7 +82,7 @@ def _offsets(path: Path, formats: SegmentFormats) -> Offsets:
             for rows in reader.read(block, frozenset((OFFSET_ID,)))
             if (column := column_by_id(rows, OFFSET_ID)) is not None
         ]
-        found = np.concatenate([np.empty(0, np.int64), *(each.to_numpy() for each in columns)])
+        found = np.concatenate([np.empty(0, np.int64), *(column.to_numpy() for column in columns)])
         if len(found) != reader.metadata.rows:
             raise BadSegment("the file doesn't have an offset for each of its rows", file=str(path))
     return found

@@ -151,7 +151,7 @@ def _commit(
     def landed(batch: Sequence[RemovalResult], rewrite: Rewrite) -> None:
         report.commits.append(rewrite.commit_id)
         report.rows += sum(each.rows for each in batch)
-        report.files += sum(len(each.paths) for each in rewrite.groups)
+        report.files += sum(len(group.paths) for group in rewrite.groups)
 
     batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)]
     return commit_batches(work, work.table, batches, known=known, plan=plan, landed=landed)
@@ -169,16 +169,20 @@ def _size(each: Component) -> int:
 def may_match(each: Component, condition: Condition) -> bool:
     match condition:
         case Matching(where, ends):
-            for one in each.ranges:
-                bounds = where.bounds(one.partition) if one.partition in ends else None
-                if bounds is not None and one.start_offset <= bounds.high_offset and one.end_offset > bounds.low_offset:
+            for range_ in each.ranges:
+                bounds = where.bounds(range_.partition) if range_.partition in ends else None
+                if (
+                    bounds is not None
+                    and range_.start_offset <= bounds.high_offset
+                    and range_.end_offset > bounds.low_offset
+                ):
                     return True
             return False
         case AtOffsets(spans):
             return any(
-                start < one.end_offset and one.start_offset < end
-                for one in each.ranges
-                for start, end in spans.get(one.partition, ())
+                start < range_.end_offset and range_.start_offset < end
+                for range_ in each.ranges
+                for start, end in spans.get(range_.partition, ())
             )
         case _:
             return True
@@ -188,10 +192,10 @@ def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFi
     """Components of files that only the store still has: they are searched, never rewritten."""
     there = {file_name(file.path) for file in files}
     by_path: dict[str, list[RemovableRange]] = {}
-    for each in ranges:
-        for path in each.paths:
+    for range_ in ranges:
+        for path in range_.paths:
             if file_name(path) not in there:
-                by_path.setdefault(path, []).append(each)
+                by_path.setdefault(path, []).append(range_)
     return [
         Component(ranges=tuple(those), files=(), recorded=(path,), has_foreign=True) for path, those in by_path.items()
     ]

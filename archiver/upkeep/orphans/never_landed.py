@@ -44,20 +44,20 @@ def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Con
     last = metadata.next_sequence_number() - 1
     unbroken = _unbroken(metadata, last)
     since_ms = _since_ms(unbroken, last)
-    certain = {each.name for each in orphans if _is_young(each, since_ms)}
+    certain = {orphan.name for orphan in orphans if _is_young(orphan, since_ms)}
     back = _brought_back(table)
     attempts = {
         name.uuid
-        for each in orphans
-        if (name := ManifestName.of(each.name)) is not None and name.is_list
-        if (sequence := _sequence_of(table.io, each.path)) is not None
+        for orphan in orphans
+        if (name := ManifestName.of(orphan.name)) is not None and name.is_list
+        if (sequence := _sequence_of(table.io, orphan.path)) is not None
         if sequence in unbroken or sequence > last  # another snapshot has the number, or none has it so far
         if all(
             file in certain or (sequence in unbroken and file in references and file not in back)
-            for file in _brought(table.io, each.path, references)
+            for file in _brought(table.io, orphan.path, references)
         )
     }
-    return frozenset(each.path for each in orphans if each.name in certain or _is_of(each, attempts))
+    return frozenset(orphan.path for orphan in orphans if orphan.name in certain or _is_of(orphan, attempts))
 
 
 def _brought(io: FileIO, path: str, references: Container[str]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _is_of(each: Orphan, attempts: set[UUID]) -> bool:
 
 
 def _unbroken(metadata: TableMetadata, last: int) -> dict[int, Snapshot]:
-    known = {one.sequence_number: one for one in metadata.snapshots}
+    known = {snapshot.sequence_number: snapshot for snapshot in metadata.snapshots}
     found: dict[int, Snapshot] = {}
     at = last
     while at > 0 and at in known:

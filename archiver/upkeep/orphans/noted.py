@@ -22,7 +22,7 @@ def noted_deletion(
     Without candidates beside `gone` nothing is written. After a kill the first names all that may be deleted.
     """
     before = {each.path for each in gone}
-    going = [each for each in report.orphans if each.path not in before]
+    going = [orphan for orphan in report.orphans if orphan.path not in before]
     if not going:
         yield
         return
@@ -36,12 +36,12 @@ def noted_deletion(
 
 
 def _noted(kind: Literal["orphans", "purge"], deletion: str, step: str, files: Sequence[Orphan]) -> Noted:
-    names = "\n".join(sorted(each.name for each in files))
+    names = "\n".join(sorted(file.name for file in files))
     details = {
         "removal": deletion,
         "step": step,
         "files": len(files),
-        "bytes": sum(each.size for each in files),
+        "bytes": sum(file.size for file in files),
         "names_sha256": sha256(names.encode()).hexdigest(),
     }
     return Noted(kind=kind, id=f"{kind}-{deletion}-{step}", details=details)

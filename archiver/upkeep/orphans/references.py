@@ -54,7 +54,7 @@ class References:
         for left in reversed(range(_LOADS)):
             table = load()
             try:
-                snapshots = {each.manifest_list: each for each in table.iceberg.metadata.snapshots}
+                snapshots = {snapshot.manifest_list: snapshot for snapshot in table.iceberg.metadata.snapshots}
                 self._follow(table.io, snapshots, partial(_listed, table, snapshots))
                 self._follow_attempts(table, lists)
             except ObjectMissing:  # the table moved on, and an expired manifest list was deleted

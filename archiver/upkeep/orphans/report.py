@@ -98,13 +98,13 @@ class OrphansReport:
 
     @property
     def succeeded(self) -> bool:
-        return all(each.succeeded for each in self.topics)
+        return all(topic.succeeded for topic in self.topics)
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
         """Number and bytes of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
-        for each in (one for topic in self.topics for one in topic.orphans):
+        for each in (orphan for topic in self.topics for orphan in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))
             counted[each.kind] = (number + 1, size + each.size)
         return counted

@@ -124,7 +124,7 @@ class OrphanSearch:
         lacking = Cover(known.lacking)
         proven = self._proven(table, objects, self._not_journaled(table, data), lacking)
         manifests = [each for name, each in listed.manifests.items() if name not in self.references]
-        found = (*self._orphans(proven, known), *(_orphan(each, OrphanKind.MANIFEST) for each in manifests))
+        found = (*self._orphans(proven, known), *(_orphan(manifest, OrphanKind.MANIFEST) for manifest in manifests))
         going = tuple(each for each in found if not self.is_promised(known, each))
         self._report.kept[KeptFor.PROMISE] += len(found) - len(going)
         return self._not_shared(table, going)

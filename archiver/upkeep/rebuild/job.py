@@ -118,7 +118,7 @@ class Rebuild:
         completed = complete_journal(table, entries, FORMATS)
         journal = entries.read(keeps_replaced=True)
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
-        journaled = {path for one in journal.ranges for path in one.paths}
+        journaled = {path for range_ in journal.ranges for path in range_.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
         wanted = sorted(files.keys() - journaled if is_complete else files)
         footers = read_footers({path: FORMATS.named(files[path].format, path) for path in wanted}, objects)
@@ -130,7 +130,7 @@ class Rebuild:
             topic,
             table_uuid=table.uuid,
             state=state,
-            records=[each.record for each in journal.schemas],
+            records=[schema.record for schema in journal.schemas],
             ranges=found.ranges,
             account=(*journal.account, *(Interval.of(stored, is_unknown=True) for stored in found.unknown)),
             retained=Retained(
@@ -142,7 +142,7 @@ class Rebuild:
         )
         for commit_id, accepted in entries.accepted():
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
-        versions = frozenset(each.version for each in registry.ledger.load(topic).versions)
+        versions = frozenset(version.version for version in registry.ledger.load(topic).versions)
         ends = self._ends(table, registry, journal)
         waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
@@ -191,7 +191,7 @@ class Rebuild:
         for partition, each in table.offsets.items():
             reached[partition] = max(each.next_offset, reached.get(partition, 0))
         starts: dict[int, set[int]] = defaultdict(set)
-        for known in (registry.starts.decide(table.topic), *(each.starts for each in journal.starts)):
+        for known in (registry.starts.decide(table.topic), *(start.starts for start in journal.starts)):
             for partition, start in known.items():
                 if partition not in reached:
                     starts[partition].add(start)
@@ -210,7 +210,7 @@ class Rebuild:
         journal: JournalContents,
         footers: Iterable[SegmentMetadata],
     ) -> LedgerState:
-        texts = {each.version.version: each.version.mapping for each in journal.schemas}
+        texts = {schema.version.version: schema.version.mapping for schema in journal.schemas}
         for footer in footers:
             texts |= {version: text for version, text in footer.mappings.items() if version not in texts}
         state = rebuild_ledger(row_mapping_from_text(text) for text in texts.values())

@@ -87,7 +87,7 @@ def continuing_ranges(
     chains = [
         one for partition, starts in sorted(found.items()) for one in _chain(starts, ends.at(partition, starts.keys()))
     ]
-    staged = {one.id for one in chains}
+    staged = {chain.id for chain in chains}
     left += [
         _left(file.path, one.partition, one.start_offset, reason)
         for those, reason in ((ranges.whole, LeftFor.START), (ranges.partial, LeftFor.FILES))

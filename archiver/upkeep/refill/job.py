@@ -194,13 +194,13 @@ class RefillJob:
         if self._dry_run:
             reason = "its file is gone: Kafka is asked for it, if the log still has it"
             made.mended += [
-                MendedHole(hole=each, fate=Fate.FROM_KAFKA, rows=each.rows, reason=reason) for each in holes
+                MendedHole(hole=hole, fate=Fate.FROM_KAFKA, rows=hole.rows, reason=reason) for hole in holes
             ]
             return
         try:
             log = work.fetch(found.missing(holes))
         except SourceError as error:  # files that exist still come back
-            made.mended += [MendedHole(hole=each, fate=Fate.LEFT, rows=each.rows, reason=str(error)) for each in holes]
+            made.mended += [MendedHole(hole=hole, fate=Fate.LEFT, rows=hole.rows, reason=str(error)) for hole in holes]
             return
         made.change = log.change if log else None
         for hole in holes:

@@ -125,10 +125,10 @@ class Mender:
         """The spans without a row once `restored` offsets are back. None if there are more than `MOST_SPANS`."""
         one = self.expected[hole.range_id]
         whole = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
-        there = self.live.offsets(whole)
+        present = self.live.offsets(whole)
         if restored is not None:
-            there = np.union1d(there, restored)
-        edges = np.concatenate(([one.start_offset - 1], there, [one.end_offset]))
+            present = np.union1d(present, restored)
+        edges = np.concatenate(([one.start_offset - 1], present, [one.end_offset]))
         gaps = np.flatnonzero(np.diff(edges) > 1)
         if len(gaps) > MOST_SPANS:
             return None
@@ -146,7 +146,7 @@ class Mender:
         Without proof nothing is taken, or everything with `takes_part`.
         """
         one, whole = self.expected[hole.range_id], self._whole(hole)
-        files = tuple(file for each in ranges for file in each.files)
+        files = tuple(file for range_ in ranges for file in range_.files)
         if not files or _is_unprovable(one):
             return Mending(hole=hole, reason=UNKNOWN_ROWS if files else "")
         there = self.live.offsets(whole)
@@ -157,15 +157,15 @@ class Mender:
             return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(one))
         has_all = sum(file.rows for file in files) >= one.rows
         copies = self._copies(files, whole, there, gone, is_part=not has_all)
-        count = sum(each.rows for each in copies)
+        count = sum(copy.rows for copy in copies)
         if has_all and count < one.rows:  # it had all only by counting rows of the last batch after the range
             copies = self._copies(files, whole, there, gone, is_part=True)
         if count == one.rows:
-            is_known = _is_known(one, (each.digest for each in copies))
+            is_known = _is_known(one, (copy.digest for copy in copies))
             return _made(hole, copies, doubt=_doubt(one)) if is_known else _other(hole)
-        taken = sum(each.file.rows for each in copies if each.file)
+        taken = sum(copy.file.rows for copy in copies if copy.file)
         if len(there) + taken == one.rows and one.digest is not None:
-            fresh = (each.file.digest for each in copies if each.file)
+            fresh = (copy.file.digest for copy in copies if copy.file)
             return _made(hole, copies) if _is_known(one, (self.live.digest(whole), *fresh)) else _other(hole)
         if not takes_part or count > one.rows or taken > hole.rows:
             return Mending(hole=hole, reason=f"its file is gone, and the log has {count} of its {one.rows} rows")
@@ -206,8 +206,8 @@ def _clipped(spans: Sequence[tuple[int, int]], whole: RowRange) -> list[tuple[in
 
 
 def _made(hole: Hole, copies: Sequence[CopiedRows], *, doubt: str = "") -> Mending:
-    there = tuple(each.file for each in copies if each.file is not None)
-    restored = np.concatenate([each.offsets for each in copies]) if copies else np.empty(0, np.int64)
+    there = tuple(copy.file for copy in copies if copy.file is not None)
+    restored = np.concatenate([copy.offsets for copy in copies]) if copies else np.empty(0, np.int64)
     return Mending(hole=hole, rows=sum(file.rows for file in there), files=there, doubt=doubt, restored=restored)
 
 

@@ -22,7 +22,7 @@ def originals(
 
     Raises StorageError otherwise: a store that doesn't answer proves nothing.
     """
-    wanted = [(one.id, file) for one in ranges for file in one.files]
+    wanted = [(range_.id, file) for range_ in ranges for file in range_.files]
 
     def look(file: DataFileInfo) -> DataFileInfo | None:
         try:

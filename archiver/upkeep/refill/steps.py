@@ -68,7 +68,7 @@ class Found:
         return tuple((start, end) for start, end in spans if start < one.end_offset and one.start_offset < end)
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
-        return [self.ranges[each.range_id] for each in holes]
+        return [self.ranges[hole.range_id] for hole in holes]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,8 +108,8 @@ class RefillWork:
         except RolledBack:
             is_back = True
         holes = search(table, expected, formats=self.formats)
-        range_ids = [each.range_id for each in holes]
-        ranges = {one.id: one for one in registry.files.ranges(topic, range_ids)}
+        range_ids = [hole.range_id for hole in holes]
+        ranges = {range_.id: range_ for range_ in registry.files.ranges(topic, range_ids)}
         lacking = [range_ for range_ in expected if range_.id in set(range_ids)]
         account = {
             interval.offsets: interval for interval in registry.rows.account(topic, map(OffsetRange.of_range, lacking))
@@ -175,7 +175,7 @@ class RefillWork:
         refill = Refill(
             commit_id=new_id(),
             parent=found.table.snapshot_id,
-            files=tuple(file for each in made.mendings for file in each.files),
+            files=tuple(file for mending in made.mendings for file in mending.files),
             refilled=(*spans[Fate.FROM_FILE], *spans[Fate.FROM_KAFKA]),
             erased=spans[Fate.ERASED],
             lost=spans[Fate.LOST],
@@ -197,9 +197,9 @@ class RefillWork:
                 )
             case Refilled(commit_id=commit_id, snapshot_id=snapshot_id):
                 pass_point(FaultPoint.AFTER_COMMIT)
-        replaced = {each.hole.range_id: each.replaced_by for each in made.mendings if each.replaced_by}
+        replaced = {mending.hole.range_id: mending.replaced_by for mending in made.mendings if mending.replaced_by}
         if replaced:
-            journal.keep_commit(commit_id, [one for ranges in replaced.values() for one in ranges])
+            journal.keep_commit(commit_id, [range_ for ranges in replaced.values() for range_ in ranges])
         if made.accepted:
             journal.keep_accepted(commit_id, made.accepted)
         trail.record(replace(act, snapshot_id=snapshot_id))

@@ -33,11 +33,11 @@ class Component:
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.files)
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def rows(self) -> int:
-        return sum(each.rows for each in self.files)
+        return sum(file.rows for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _has_rows_elsewhere(one: RemovableRange, table: Mapping[str, TableFile]) -> 
 def _component(
     ranges: Sequence[RemovableRange], files: Sequence[tuple[TableFile, bool]], table: Mapping[str, TableFile]
 ) -> Component:
-    recorded = tuple(dict.fromkeys(path for one in ranges for path in one.paths))
+    recorded = tuple(dict.fromkeys(path for range_ in ranges for path in range_.paths))
     return Component(
         ranges=tuple(ranges),
         files=tuple(file for file, _ in files),

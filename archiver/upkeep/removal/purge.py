@@ -128,7 +128,7 @@ def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
     there, gone = _orphans(table, going, files)
     report.orphans = (*there, *gone)
-    sizes = {each.path: each.size for each in report.orphans}
+    sizes = {orphan.path: orphan.size for orphan in report.orphans}
     with noted_deletion(work.trail(table.topic), "purge", report, gone=gone):
         remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=terms.is_over)
     deleted = {each.path for each in report.deleted}

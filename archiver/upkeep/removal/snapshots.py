@@ -56,7 +56,7 @@ def holding_snapshots(
     metadata = table.iceberg.metadata
     current_until = _current_until(metadata)
     holding = _holding(table, frozenset(files))
-    parents = {one.snapshot_id: one.parent_snapshot_id for one in metadata.snapshots}
+    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in metadata.snapshots}
     named: dict[str, int] = {}
     kept: set[int] = set()
     for name, ref in metadata.refs.items():
@@ -69,17 +69,17 @@ def holding_snapshots(
     owner = OwnerRetention.of(metadata)
     owners = owner.kept(metadata, now_ms=now_ms)
     going, young, others, owned = list[Snapshot](), list[Snapshot](), list[Snapshot](), list[Snapshot]()
-    for one in metadata.snapshots:
-        if one.snapshot_id not in holding or one.snapshot_id in kept:
+    for snapshot in metadata.snapshots:
+        if snapshot.snapshot_id not in holding or snapshot.snapshot_id in kept:
             continue
-        if one.snapshot_id == metadata.current_snapshot_id or current_until[one.snapshot_id] >= older_than_ms:
-            young.append(one)
-        elif one.snapshot_id in owners:
-            owned.append(one)
-        elif with_others or is_ours(one):
-            going.append(one)
+        if snapshot.snapshot_id == metadata.current_snapshot_id or current_until[snapshot.snapshot_id] >= older_than_ms:
+            young.append(snapshot)
+        elif snapshot.snapshot_id in owners:
+            owned.append(snapshot)
+        elif with_others or is_ours(snapshot):
+            going.append(snapshot)
         else:
-            others.append(one)
+            others.append(snapshot)
     return HoldingSnapshots(
         going=tuple(going),
         owned=tuple(owned),
@@ -92,14 +92,14 @@ def holding_snapshots(
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:
     """When each snapshot stopped being current, in ms since 1970; its creation if never current or not in the log."""
-    found = {one.snapshot_id: one.timestamp_ms for one in metadata.snapshots}
+    found = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
     for before, after in pairwise(metadata.snapshot_log):
         if before.snapshot_id in found:
             found[before.snapshot_id] = max(found[before.snapshot_id], after.timestamp_ms)
     # A log that was cut short lacks who followed: the child of a snapshot took its place, or came after what did.
-    for one in metadata.snapshots:
-        if one.parent_snapshot_id in found:
-            found[one.parent_snapshot_id] = max(found[one.parent_snapshot_id], one.timestamp_ms)
+    for snapshot in metadata.snapshots:
+        if snapshot.parent_snapshot_id in found:
+            found[snapshot.parent_snapshot_id] = max(found[snapshot.parent_snapshot_id], snapshot.timestamp_ms)
     return found
 
 
@@ -123,7 +123,7 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
     with ThreadPoolExecutor(READERS, thread_name_prefix="snapshots") as pool:
         lists = dict(
             zip(
-                (one.snapshot_id for one in snapshots),
+                (snapshot.snapshot_id for snapshot in snapshots),
                 pool.map(partial(manifests_of, table.iceberg), snapshots),
                 strict=True,
             )

@@ -63,7 +63,7 @@ class RemovalWork(TableWork):
         """Search components, and rewrite components with matching rows unless `dry_run`. Commits nothing."""
         if not components:
             return
-        places = {} if dry_run else places_of(table, [file for each in components for file in each.files])
+        places = {} if dry_run else places_of(table, [file for component in components for file in component.files])
         target = self.target(table)
         tasks = [
             RemovalTask(

@@ -168,7 +168,7 @@ class Reprocess:
 
 
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
-    formats = {each.version: part_formats(each.mapping) for each in assignment.state.versions}
+    formats = {version.version: part_formats(version.mapping) for version in assignment.state.versions}
     return {
         part: frozenset(version for version, those in formats.items() if those[name] == RAW_FORMAT)
         for part, name in ((names.KEY, "key"), (names.VAL, "value"))
@@ -176,7 +176,7 @@ def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
 
 
 def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
-    rows = {each.version: row_mapping_from_text(each.mapping) for each in assignment.state.versions}
+    rows = {version.version: row_mapping_from_text(version.mapping) for version in assignment.state.versions}
     today, raw = assignment.row, _raw_versions(assignment)
     key = {version for version, row in rows.items() if row.key.column_ids - today.key.column_ids}
     value = {version for version, row in rows.items() if row.value.column_ids - today.value.column_ids}

@@ -31,12 +31,12 @@ class ReprocessReport:
     @property
     def found(self) -> Counter[ErrorKind]:
         """The selected poor rows by kind."""
-        return sum((each.found for each in self.results), Counter())
+        return sum((result.found for result in self.results), Counter())
 
     @property
     def mended(self) -> Counter[ErrorKind]:
         """The rows that improved (dry run: would improve), by kind."""
-        return sum((each.mended for each in self.results), Counter())
+        return sum((result.mended for result in self.results), Counter())
 
     @property
     def succeeded(self) -> bool:
@@ -44,7 +44,7 @@ class ReprocessReport:
 
     @property
     def files(self) -> int:
-        return sum(1 for each in self.results if each.mended)
+        return sum(1 for result in self.results if result.mended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

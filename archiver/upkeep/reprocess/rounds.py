@@ -68,7 +68,7 @@ class ReprocessRounds:
     def _round(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
         """Run one round; return the commit id, empty if there is nothing to commit, None to repeat."""
         self._read_files(table, claims)
-        groups = tuple(each.rewritten for each in self.results.values() if each.rewritten)
+        groups = tuple(result.rewritten for result in self.results.values() if result.rewritten)
         if not groups:
             return ""
         rewrite = Rewrite(
@@ -99,7 +99,7 @@ class ReprocessRounds:
         self._observer(ReprocessPlanned(files=len(tasks)))
         if not tasks:
             return
-        engine = self._engines.of_bytes(sum(each.file.size_bytes for each in tasks))
+        engine = self._engines.of_bytes(sum(task.file.size_bytes for task in tasks))
         for outcome in engine.run_tasks(tasks, reprocess_file):
             file = tasks[outcome.index].file
             if outcome.result is not None:

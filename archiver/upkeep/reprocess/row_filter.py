@@ -59,8 +59,8 @@ class RowFilter:
 
     def _has_partition(self, lows: pa.ChunkedArray, highs: pa.ChunkedArray) -> Mask:
         found = np.zeros(len(lows), np.bool_)
-        for one in self.partitions:
-            found |= ~_is_true(pc.or_(pc.greater(lows, one), pc.less(highs, one)))
+        for partition in self.partitions:
+            found |= ~_is_true(pc.or_(pc.greater(lows, partition), pc.less(highs, partition)))
         return found
 
     def rows(self, kafka: pa.StructArray) -> Mask:
@@ -90,13 +90,13 @@ def table_ids(schema: Schema, reach: Reach, today: RowMapping) -> frozenset[int]
     """The table columns that are null in every row that isn't poor, None if manifests can't show that."""
     if reach is Reach.ALL:
         return None
-    parts = [each for each in schema.fields if each.field_id in PARTS.values()]
+    parts = [field for field in schema.fields if field.field_id in PARTS.values()]
     errors = {
-        each.field_id
+        field.field_id
         for part in parts
         if isinstance(part.field_type, StructType)
-        for each in part.field_type.fields
-        if each.name == names.ERR
+        for field in part.field_type.fields
+        if field.name == names.ERR
     }
     if reach is Reach.ERRORS:
         return frozenset(errors)
@@ -147,10 +147,10 @@ def _special_columns(
 ) -> Iterator[tuple[int, bool]]:
     match kind:
         case StructType():
-            for each in kind.fields:
-                if each.name in wanted:
-                    yield each.field_id, is_repeated
-                yield from _special_columns(each.field_type, wanted, is_repeated=is_repeated)
+            for field in kind.fields:
+                if field.name in wanted:
+                    yield field.field_id, is_repeated
+                yield from _special_columns(field.field_type, wanted, is_repeated=is_repeated)
         case ListType():
             yield from _special_columns(kind.element_type, wanted, is_repeated=True)
         case MapType():

@@ -75,7 +75,8 @@ def _ranges(removal: PlannedRemoval) -> Iterator[OffsetRange]:
 
 def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
     below = sum(
-        min(one.expected, max(0, first_offsets.get(one.partition, 0) - one.start_offset)) for one in edge.ranges
+        min(range_.expected, max(0, first_offsets.get(range_.partition, 0) - range_.start_offset))
+        for range_ in edge.ranges
     )
     return min(edge.rows, below)
 

@@ -213,7 +213,7 @@ class TopicExpiry(RemovalWork):
                 report.failures = {}
                 planned, files, first_offsets = self._plan(limits, holds, report, rows=rows)
                 report.held, report.kept = planned.held, planned.kept
-                size = planned.files + sum(len(each.files) for each in planned.edges)
+                size = planned.files + sum(len(edge.files) for edge in planned.edges)
                 self.observer(RetirementPlanned(topic=report.topic, files=size, rows=planned.rows))
                 removal = PlannedRemoval.of(planned, files.values(), first_offsets)
                 if dry_run:
@@ -316,8 +316,8 @@ class TopicExpiry(RemovalWork):
             report.files += sum(len(each.files) for each in batch.going)
             report.size_bytes += sum(each.size_bytes for each in batch.going)
             report.rows += sum(span.retired for group in rewrite.groups for span in group.all_spans)
-            report.rewritten += sum(len(each.paths) for each in edges) if batch.with_edges else 0
-            self.observer(FilesRetired(topic=report.topic, files=sum(len(each.paths) for each in rewrite.groups)))
+            report.rewritten += sum(len(edge.paths) for edge in edges) if batch.with_edges else 0
+            self.observer(FilesRetired(topic=report.topic, files=sum(len(group.paths) for group in rewrite.groups)))
 
         return commit_batches(self, table, batches(), known=known, plan=plan, landed=landed)
 
@@ -335,10 +335,10 @@ class TopicExpiry(RemovalWork):
             failed.append(component)
             paths = [file.path for file in component.files]
             path = blamed_file(outcome.error, paths) or next(iter(paths), "")
-            partitions = sorted({one.partition for one in component.ranges})
+            partitions = sorted({range_.partition for range_ in component.ranges})
             self._fail(report, path, outcome.error.placed(topic=report.topic, partitions=partitions, file=path))
         left = without_failed(planned, failed, table.first_offsets)
-        return left, [group for each in left.edges if (group := made[id(each)].group)]
+        return left, [group for edge in left.edges if (group := made[id(edge)].group)]
 
     def _fail(self, report: TopicRetired, path: str, error: ContextError) -> None:
         if path not in report.failures:
@@ -349,7 +349,7 @@ class TopicExpiry(RemovalWork):
 def _tell(report: TopicRetired, planned: Retirement) -> None:
     report.first_offsets = dict(planned.first_offsets)
     report.rows, report.files, report.size_bytes = planned.rows, planned.files, planned.size_bytes
-    report.rewritten = sum(len(each.files) for each in planned.edges)
+    report.rewritten = sum(len(edge.files) for edge in planned.edges)
 
 
 def _why(first_offsets: Mapping[int, int]) -> str:

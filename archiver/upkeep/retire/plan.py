@@ -98,7 +98,7 @@ def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int
         first = first_held(holds, partition, above=above)
         if first is not None and first < offset:
             wanted[partition] = first
-            held[partition] = next(each.id for each in holds if first_held((each,), partition, above=above) == first)
+            held[partition] = next(hold.id for hold in holds if first_held((hold,), partition, above=above) == first)
     return held
 
 
@@ -107,13 +107,13 @@ def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Compo
         partitions = _begin_with(file, first_offsets)
         if lacks_bounds(file):  # other files are kept until all of their records may go
             kept |= dict.fromkeys(partitions, file.path)
-    for one in each.ranges:
-        if one.start_offset < first_offsets.get(one.partition, 0):
-            first_offsets[one.partition] = one.start_offset
+    for range_ in each.ranges:
+        if range_.start_offset < first_offsets.get(range_.partition, 0):
+            first_offsets[range_.partition] = range_.start_offset
 
 
 def _has_rows_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
-    return any(one.start_offset < first_offsets.get(one.partition, 0) for one in each.ranges)
+    return any(range_.start_offset < first_offsets.get(range_.partition, 0) for range_ in each.ranges)
 
 
 def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
@@ -126,13 +126,13 @@ def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
             paths=tuple(file.path for file in each.files),
             emptied=tuple(
                 RecordSpan(
-                    partition=one.partition,
-                    start_offset=one.start_offset,
-                    end_offset=one.end_offset,
-                    retired=one.expected,
-                    removed=max(0, one.rows - one.expected),
+                    partition=range_.partition,
+                    start_offset=range_.start_offset,
+                    end_offset=range_.end_offset,
+                    retired=range_.expected,
+                    removed=max(0, range_.rows - range_.expected),
                 )
-                for one in each.ranges
+                for range_ in each.ranges
             ),
             why=why,
             recorded=each.recorded if each.has_foreign else (),
@@ -149,7 +149,7 @@ def _begins_below(file: TableFile, wanted: Mapping[int, int]) -> bool:
 
 
 def is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
-    return all(one.end_offset <= first_offsets.get(one.partition, 0) for one in each.ranges) and not (
+    return all(range_.end_offset <= first_offsets.get(range_.partition, 0) for range_ in each.ranges) and not (
         each.has_foreign and any(_reaches_above(file, first_offsets) for file in each.files)
     )
 
@@ -158,7 +158,7 @@ def _reaches_above(file: TableFile, first_offsets: Mapping[int, int]) -> bool:
     if file.offsets is None or file.partitions is None:
         return True
     partitions = range(file.partitions.low, file.partitions.high + 1)
-    return any(file.offsets.high >= first_offsets.get(each, 0) for each in partitions)
+    return any(file.offsets.high >= first_offsets.get(partition, 0) for partition in partitions)
 
 
 def _is_unbounded(each: Component) -> bool:
@@ -226,35 +226,35 @@ def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapp
     Edges rewritten for higher first offsets stay too.
     """
     staying, going = list(failed), list(planned.going)
-    edges = [each for each in planned.edges if not any(each is one for one in failed)]
+    edges = [edge for edge in planned.edges if not any(edge is one for one in failed)]
     while True:
         reached = reached_before(planned.first_offsets, staying)
         highest = {each: max(reached.get(each, 0), known.get(each, 0)) for each in {*reached, *known}}
         stuck = [each for each in going if not is_below(each, highest)]
-        stuck += [each for each in edges if _reaches_over(each, highest, planned.first_offsets)]
+        stuck += [edge for edge in edges if _reaches_over(edge, highest, planned.first_offsets)]
         if not stuck:
             return replace(planned, first_offsets=reached, going=tuple(going), edges=tuple(edges))
         staying += stuck
         going = [each for each in going if not any(each is one for one in stuck)]
-        edges = [each for each in edges if not any(each is one for one in stuck)]
+        edges = [edge for edge in edges if not any(edge is one for one in stuck)]
 
 
 def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[int, int]) -> bool:
     return any(
-        one.start_offset < planned.get(one.partition, 0) and one.end_offset > reached.get(one.partition, 0)
-        for one in each.ranges
-        if reached.get(one.partition, 0) < planned.get(one.partition, 0)
+        range_.start_offset < planned.get(range_.partition, 0) and range_.end_offset > reached.get(range_.partition, 0)
+        for range_ in each.ranges
+        if reached.get(range_.partition, 0) < planned.get(range_.partition, 0)
     )
 
 
 def reached_before(first_offsets: Mapping[int, int], later: Iterable[Component]) -> dict[int, int]:
     found = dict(first_offsets)
     for each in later:
-        for one in each.ranges:
-            if one.start_offset < found.get(one.partition, 0):
-                found[one.partition] = one.start_offset
+        for range_ in each.ranges:
+            if range_.start_offset < found.get(range_.partition, 0):
+                found[range_.partition] = range_.start_offset
     return found
 
 
 def _place(each: Component) -> tuple[int, int]:
-    return min((one.start_offset, one.partition) for one in each.ranges)
+    return min((range_.start_offset, range_.partition) for range_ in each.ranges)

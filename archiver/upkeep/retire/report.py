@@ -56,7 +56,7 @@ class ExpireReport:
 
     @property
     def succeeded(self) -> bool:
-        return all(each.succeeded for each in self.topics)
+        return all(topic.succeeded for topic in self.topics)
 
     @property
     def only_lacks_consent(self) -> bool:

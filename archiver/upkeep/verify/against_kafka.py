@@ -103,15 +103,15 @@ def compare_cuts(task: CompareTask) -> Compared:
     topic = task.target.topic
     first = task.cuts[0].cut
     with PartitionFetcher(task.kafka, topic, task.topic_id, first.partition) as fetcher:
-        for each in task.cuts:
+        for cut in task.cuts:
             try:
-                done = _compared(fetcher, task, each)
+                done = _compared(fetcher, task, cut)
             except DataLoss as error:
                 if _is_retired(error):
                     return Compared(rows=rows, compacted=compacted, is_retired=True, faults=tuple(faults))
-                faults.append(_fault(each.cut, str(error)))
+                faults.append(_fault(cut.cut, str(error)))
                 break
-            rows += each.rows
+            rows += cut.rows
             compacted += done.compacted
             faults += done.faults
     return Compared(rows=rows, compacted=compacted, faults=tuple(faults))
@@ -122,15 +122,15 @@ def tasks_of(
 ) -> Iterator[CompareTask]:
     """The tasks for proven cuts that the log still has from their start."""
     group: list[ProvenCut] = []
-    for each in sorted(cuts, key=lambda each: each.cut):
-        start = state.starts.get(each.cut.partition)
-        if start is None or each.cut.start_offset < start:
+    for cut in sorted(cuts, key=lambda each: each.cut):
+        start = state.starts.get(cut.cut.partition)
+        if start is None or cut.cut.start_offset < start:
             continue
-        is_full = sum(one.rows for one in group) + each.rows > TASK_ROWS
-        if group and (is_full or group[0].cut.partition != each.cut.partition):
+        is_full = sum(one.rows for one in group) + cut.rows > TASK_ROWS
+        if group and (is_full or group[0].cut.partition != cut.cut.partition):
             yield _task(group, target, kafka, state)
             group = []
-        group.append(each)
+        group.append(cut)
     if group:
         yield _task(group, target, kafka, state)
 

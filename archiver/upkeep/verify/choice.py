@@ -65,7 +65,7 @@ class VerifyChoice:
         if self.is_all:
             return frozenset(range(len(ranges)))
         chosen = self.selection.partitions
-        known = {each.range.partition for each in ranges}
+        known = {range_.range.partition for range_ in ranges}
         if unknown := set(chosen) - known - table.offsets.keys():
             raise ConfigError("the archive has no such partition", partitions=sorted(unknown), archived=sorted(known))
         bounds = {

@@ -49,7 +49,7 @@ def document_of(report: VerifyReport) -> dict[str, Any]:
         "host": platform.node(),
         "milliseconds": int(report.seconds * 1000),
         "succeeded": report.succeeded,
-        "topics": [topic_json(each) for each in report.topics],
+        "topics": [topic_json(topic) for topic in report.topics],
         "failed": [{"topic": each.topic, "error": _text(each.error)} for each in report.failed],
     }
 
@@ -74,8 +74,8 @@ def topic_json(topic: VerifiedTopic) -> dict[str, Any]:
         "milliseconds": int(topic.seconds * 1000),
         "sources": dict(topic.sources),
         "notes": list(topic.notes),
-        "partitions": [_partition_json(each) for each in topic.partitions],
-        "faults": [each.to_json() for each in topic.faults],
+        "partitions": [_partition_json(partition) for partition in topic.partitions],
+        "faults": [fault.to_json() for fault in topic.faults],
     }
 
 
@@ -139,7 +139,7 @@ def _partition_json(one: VerifiedPartition) -> dict[str, Any]:
         "end_offset": one.end_offset,
         "records": one.rows,
         "proven": [each.to_json() for each in one.proven],
-        "gaps": [each.to_json() for each in one.gaps],
+        "gaps": [gap.to_json() for gap in one.gaps],
     }
 
 

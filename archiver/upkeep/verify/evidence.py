@@ -62,7 +62,7 @@ class Evidence:
         """The offsets below the archive's end without a range, by partition."""
         found = {}
         for partition, end in self.ends.items():
-            covered = [each.range.offsets for each in self.ranges if each.range.partition == partition]
+            covered = [range_.range.offsets for range_ in self.ranges if range_.range.partition == partition]
             lowest = min((start for start, _ in covered), default=0)
             first = self.starts.get(partition, min(lowest, self.named.get(partition, lowest)))
             if spans := uncovered([(first, end)], covered) if first < end else []:
@@ -191,7 +191,7 @@ def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
         return False
     if not one.paths and {file.commit_id for file in one.files} <= {rewrite.commit_id for rewrite in rewrites}:
         return False
-    first = min((each.id for _, commit in journal.commits for each in commit.ranges), default="")
+    first = min((range_.id for _, commit in journal.commits for range_ in commit.ranges), default="")
     return one.partition in _starts(journal) or one.id >= first
 
 

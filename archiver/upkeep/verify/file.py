@@ -75,9 +75,9 @@ class VerifiedFile:
     def to_json(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in _PLAIN},
-            "pieces": [each.to_json() for each in self.pieces],
+            "pieces": [piece.to_json() for piece in self.pieces],
             "claim": None if self.claim is None else self.claim.to_json(),
-            "faults": [each.to_json() for each in self.faults],
+            "faults": [fault.to_json() for fault in self.faults],
         }
 
     @classmethod
@@ -101,8 +101,8 @@ def verify_files(task: VerifyTask) -> tuple[VerifiedFile, ...]:
     try:
         if len(task.files) == 1:
             return (_FileReading(target, storage, task.files[0], pool).run(),)
-        results = [pool.submit(_read, target, storage, each) for each in task.files]
-        return tuple(each.result() for each in results)
+        results = [pool.submit(_read, target, storage, file) for file in task.files]
+        return tuple(result.result() for result in results)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -56,7 +56,7 @@ class FileClaim:
         return self.schema_version is not None
 
 
-_OF_CLAIM: Final = tuple(each.name for each in fields(FileClaim))
+_OF_CLAIM: Final = tuple(field.name for field in fields(FileClaim))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,9 +67,9 @@ class Judge:
                     self._pieces[piece.cut].append((path, piece))
         self._unread = [(files.get(path), each) for path, each in results.items() if not each.is_read]
         self._owners: dict[str, set[TallyCut]] = defaultdict(set)
-        for each in evidence.ranges:
-            for path in each.range.paths:
-                self._owners[file_name(path)].add(_cut_of(each.range))
+        for range_ in evidence.ranges:
+            for path in range_.range.paths:
+                self._owners[file_name(path)].add(_cut_of(range_.range))
         self._names = {file_name(path) for path in files}
 
     def judge(self, cuts: Mapping[int, Sequence[TallyCut]]) -> Judgement:
@@ -271,7 +271,9 @@ class Judge:
                     )
 
     def _ends(self) -> Iterator[Fault]:
-        for partition in sorted({each.range.partition for each in self._evidence.ranges} - self._evidence.ends.keys()):
+        for partition in sorted(
+            {range_.range.partition for range_ in self._evidence.ranges} - self._evidence.ends.keys()
+        ):
             yield Fault(
                 kind=FaultKind.HISTORY,
                 message="the table's property archiver.offsets lacks the partition: it was changed, or the table was"
@@ -310,10 +312,10 @@ def _retired_below(claimed: ClaimedRange, pieces: Iterable[TallyPiece], missing:
     spans: list[tuple[int, int]] = []
     for piece in pieces:
         if piece.cut.start_offset >= first:
-            there = uncovered([(piece.low, piece.high + 1)], piece.gaps)
-            if not piece.is_sorted or _length(there) != piece.rows:
+            covered = uncovered([(piece.low, piece.high + 1)], piece.gaps)
+            if not piece.is_sorted or _length(covered) != piece.rows:
                 return 0
-            spans += there
+            spans += covered
     is_full = joined(spans) == [(first, one.end_offset)] and _length(spans) == one.end_offset - first
     return missing if is_full else 0
 
@@ -325,9 +327,9 @@ def _length(spans: Iterable[tuple[int, int]]) -> int:
 def gone_of(one: StoredRange) -> list[Gap]:
     """The records of a range that are gone on purpose or as accepted."""
     counts = {
-        GapKind.ERASED: sum(each.erased for each in one.files),
-        GapKind.LOST: sum(each.lost for each in one.files),
-        GapKind.RETIRED: sum(each.retired for each in one.files),
+        GapKind.ERASED: sum(file.erased for file in one.files),
+        GapKind.LOST: sum(file.lost for file in one.files),
+        GapKind.RETIRED: sum(file.retired for file in one.files),
     }
     return [_gap(kind, one, count) for kind, count in counts.items() if count]
 

@@ -52,8 +52,8 @@ def late_entry(sources: VerifySources) -> LateEntry:
 
 def _is_confirmed(entry: LateEntry, sources: VerifySources) -> bool:
     if sources.registry is not None and any(
-        entry.overlaps(one.partition, *one.offsets) for one in sources.registry.ranges
+        entry.overlaps(range_.partition, *range_.offsets) for range_ in sources.registry.ranges
     ):
         return True
-    journaled = (one for _, commit in sources.journal.commits for one in commit.ranges)
+    journaled = (range_ for _, commit in sources.journal.commits for range_ in commit.ranges)
     return any(entry.overlaps(one.partition, one.start_offset, one.end_offset) for one in journaled)

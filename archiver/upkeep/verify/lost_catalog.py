@@ -69,7 +69,7 @@ def _from_journal(config: Config, topic: str) -> tuple[UUID, list[str]]:
         )
     uuid = max(known, key=lambda each: known[each])
     found = survey(journal.named(table, uuid))
-    paths = {file.path for _, commit in found.commits for one in commit.ranges for file in one.files}
+    paths = {file.path for _, commit in found.commits for range_ in commit.ranges for file in range_.files}
     paths |= {path for _, commit in found.commits if commit.rewrite for path in commit.rewrite.new_paths}
     return uuid, sorted({f"{path.rpartition('/data/')[0]}/metadata" for path in paths if "/data/" in path})
 

@@ -87,7 +87,7 @@ class FileReading:
         again: list[FileToRead] = []
         if not batches:
             return again
-        tasks = [VerifyTask(target=self.target, files=each) for each in batches]
+        tasks = [VerifyTask(target=self.target, files=batch) for batch in batches]
         for outcome in engine.run_tasks(tasks, verify_files):
             files = batches[outcome.index]
             if outcome.result is None:
@@ -129,8 +129,8 @@ class CutIndex:
     def __init__(self, cuts: Sequence[TallyCut], owners: Mapping[str, Sequence[TallyCut]]) -> None:
         """`owners` are the cuts of ranges that name a file, by file name."""
         self._by_partition: dict[int, list[TallyCut]] = {}
-        for each in sorted(cuts):
-            self._by_partition.setdefault(each.partition, []).append(each)
+        for cut in sorted(cuts):
+            self._by_partition.setdefault(cut.partition, []).append(cut)
         self._starts = {
             partition: np.array([each.start_offset for each in those])
             for partition, those in self._by_partition.items()
@@ -159,7 +159,7 @@ def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ..
     """Group files into tasks, largest first, so that the last tasks are small."""
     share = slots * _TASKS_PER_SLOT
     least = _LEAST_BYTES if slots == 1 else 1
-    most_bytes = max(least, min(TASK_BYTES, sum(each.file.size_bytes for each in files) // share))
+    most_bytes = max(least, min(TASK_BYTES, sum(file.file.size_bytes for file in files) // share))
     most_files = max(_LEAST_FILES, min(TASK_FILES, len(files) // share))
     ordered = sorted(files, key=lambda each: (-each.file.size_bytes, each.file.path))
     return list(_grouped(ordered, most_bytes, most_files))
@@ -168,12 +168,12 @@ def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ..
 def _grouped(files: Sequence[FileToRead], most_bytes: int, most_files: int) -> Iterator[tuple[FileToRead, ...]]:
     group: list[FileToRead] = []
     size = 0
-    for each in files:
-        if group and (size + each.file.size_bytes > most_bytes or len(group) == most_files):
+    for file in files:
+        if group and (size + file.file.size_bytes > most_bytes or len(group) == most_files):
             yield tuple(group)
             group, size = [], 0
-        group.append(each)
-        size += each.file.size_bytes
+        group.append(file)
+        size += file.file.size_bytes
     if group:
         yield tuple(group)
 

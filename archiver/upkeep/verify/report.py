@@ -59,12 +59,12 @@ class VerifiedTopic:
 
     @property
     def rows(self) -> int:
-        return sum(each.rows for each in self.partitions)
+        return sum(partition.rows for partition in self.partitions)
 
     @property
     def digest(self) -> str:
         """The digest of all proven records (docs/digest.md)."""
-        return digest_text(sum(int(each.digest, 16) for one in self.partitions for each in one.proven))
+        return digest_text(sum(int(each.digest, 16) for partition in self.partitions for each in partition.proven))
 
     @property
     def root(self) -> str:
@@ -76,7 +76,9 @@ class VerifiedTopic:
             cluster_id=self.cluster_id,
             topic=self.topic,
             topic_id=self.topic_id,
-            partitions={one.partition: [each.to_json() for each in one.proven] for one in self.partitions},
+            partitions={
+                partition.partition: [each.to_json() for each in partition.proven] for partition in self.partitions
+            },
         )
 
 
@@ -94,7 +96,7 @@ class VerifyReport:
 
     @property
     def succeeded(self) -> bool:
-        return not self.failed and all(each.succeeded for each in self.topics)
+        return not self.failed and all(topic.succeeded for topic in self.topics)
 
 
 def root_of(
@@ -107,9 +109,9 @@ def root_of(
         "topic": topic,
         "topic_id": topic_id,
         "proven": [
-            [partition, each["start_offset"], each["end_offset"], each["rows"], each["digest"]]
+            [partition, span["start_offset"], span["end_offset"], span["rows"], span["digest"]]
             for partition, spans in sorted(partitions.items())
-            for each in spans
+            for span in spans
         ],
     }
     return sha256(canonical(document)).hexdigest()

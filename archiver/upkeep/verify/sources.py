@@ -65,7 +65,7 @@ class VerifySources:
     def mappings(self) -> dict[int, str]:
         """The mapping texts by schema version, from the journal, otherwise the registry."""
         known = dict(self.registry.mappings) if self.registry else {}
-        return known | {each.version.version: each.version.mapping for each in self.journal.schemas}
+        return known | {schema.version.version: schema.version.mapping for schema in self.journal.schemas}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class SourceFinder:
             ranges=ranges,
             account=account,
             is_in_doubt=before or after,
-            mappings={each.version: each.mapping for each in state.versions},
+            mappings={version.version: version.mapping for version in state.versions},
             journaled=journaled,
             accepted=accepted,
         )

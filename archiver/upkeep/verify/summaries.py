@@ -70,7 +70,7 @@ def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fau
                 break  # a rewrite joined these offsets with more, or some of them aren't proven
             parts += inside
         else:
-            found = digest_text(sum(int(each.digest, 16) for each in parts))
+            found = digest_text(sum(int(part.digest, 16) for part in parts))
             if found != told.get(keys.DIGEST):
                 yield _fault(snapshot, f"says the digest {told.get(keys.DIGEST)}, its records have {found}: {_ADVICE}")
 
@@ -89,7 +89,7 @@ def _compared(snapshot: Snapshot, told: Mapping[str, str], commit: JournaledComm
     if keys.RANGES not in told:
         return
     if told.get(keys.DIGEST_ALGORITHM) == DIGEST_ALGORITHM:
-        digest = add_digests(one.digest for one in commit.ranges)
+        digest = add_digests(range_.digest for range_ in commit.ranges)
         if digest is not None and digest != told.get(keys.DIGEST):
             yield _fault(snapshot, f"says the digest {told.get(keys.DIGEST)}, the journal {digest}: {_ADVICE}")
     try:
@@ -119,8 +119,8 @@ def _absent(
 def _covered(journal: JournalSurvey) -> dict[int, list[tuple[int, int]]]:
     found: dict[int, list[tuple[int, int]]] = {}
     for _, commit in journal.commits:
-        for one in commit.ranges:
-            found.setdefault(one.partition, []).append((one.start_offset, one.end_offset))
+        for range_ in commit.ranges:
+            found.setdefault(range_.partition, []).append((range_.start_offset, range_.end_offset))
     return found
 
 

@@ -177,9 +177,9 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 def sum_of(pieces: Iterable[TallyPiece]) -> tuple[int, str]:
     rows, total = 0, 0
-    for each in pieces:
-        rows += each.rows
-        total += int(each.digest, 16)
+    for piece in pieces:
+        rows += piece.rows
+        total += int(piece.digest, 16)
     return rows, digest_text(total)
 
 
@@ -192,6 +192,6 @@ def _by_partition(cuts: Sequence[TallyCut]) -> Iterator[tuple[int, int, int]]:
 
 
 def _edges(cuts: Sequence[TallyCut]) -> tuple[Numbers, Numbers]:
-    starts = np.array([each.start_offset for each in cuts], np.int64)
-    ends = np.array([each.end_offset for each in cuts], np.int64)
+    starts = np.array([cut.start_offset for cut in cuts], np.int64)
+    ends = np.array([cut.end_offset for cut in cuts], np.int64)
     return starts, ends

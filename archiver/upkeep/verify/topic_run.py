@@ -136,7 +136,7 @@ class TopicVerification:
         rows = compacted = 0
         faults: list[Fault] = []
         is_retired = False
-        outcomes = self.engine(sum(each.size_bytes for each in plan.files)).run_tasks(tasks, kafka.compare_cuts)
+        outcomes = self.engine(sum(file.size_bytes for file in plan.files)).run_tasks(tasks, kafka.compare_cuts)
         for outcome in outcomes if tasks else ():
             task = tasks[outcome.index]
             if outcome.result is None:
@@ -171,8 +171,8 @@ class TopicVerification:
         rows: int | None,
     ) -> VerifiedTopic:
         table = sources.table
-        for each in faults:
-            self.observer(FaultFound(topic=table.topic.topic, fault=each))
+        for fault in faults:
+            self.observer(FaultFound(topic=table.topic.topic, fault=fault))
         told = [*notes, *filter(None, [plan.doubt])]
         if not self.choice.is_all:
             told.append(f"only {len(plan.selected)} of {len(plan.evidence.ranges)} ranges were to be read")
@@ -206,7 +206,7 @@ class TopicVerification:
             faults=tuple(faults),
             notes=tuple(told),
             files=len(reading.results),
-            size_bytes=sum(each.size_bytes for each in reading.results.values()),
+            size_bytes=sum(result.size_bytes for result in reading.results.values()),
             resumed_files=reading.resumed,
             moved_rows=found.moved_rows,
             compared_rows=rows,
@@ -242,7 +242,7 @@ class _Plan:
         borders = dict(log.starts) if log is not None else {}
         cuts = {place: _cuts(evidence.ranges[place], borders) for place in sorted(selected)}
         index = _index(evidence.ranges, cuts)
-        wanted = tuple(FileToRead(file=each, cuts=index.of(each)) for each in files)
+        wanted = tuple(FileToRead(file=file, cuts=index.of(file)) for file in files)
         return cls(
             snapshot_id=table.snapshot_id,
             evidence=evidence,
@@ -255,7 +255,7 @@ class _Plan:
         )
 
     def judge(self, reading: FileReading) -> Judgement:
-        files = {each.path: each for each in self.files}
+        files = {file.path: file for file in self.files}
         return Judge(self.evidence, files, reading.results, selected=self.selected).judge(self.cuts)
 
     def proven_cuts(self, reading: FileReading, found: Judgement) -> list[kafka.ProvenCut]:
@@ -265,7 +265,7 @@ class _Plan:
             for piece in result.pieces:
                 if not piece.is_outside:
                     pieces[piece.cut].append((path, piece))
-        files = {each.path: each for each in self.files}
+        files = {file.path: file for file in self.files}
         cuts = []
         for place, those in self.cuts.items():
             one = self.evidence.ranges[place].range
@@ -286,16 +286,16 @@ def _with_footers(
     spans = evidence.open_spans()
     objects = ObjectStore.of_table(sources.table.iceberg)
     claims = {}
-    for each in files:
-        if not any(_touches(each, partition, those) for partition, those in spans.items()):
+    for file in files:
+        if not any(_touches(file, partition, those) for partition, those in spans.items()):
             continue
         try:
-            with formats.named(each.format, each.path).open(objects, each.path) as reader:
+            with formats.named(file.format, file.path).open(objects, file.path) as reader:
                 claim = FileClaim.of(reader.metadata)
         except ContextError:
             continue  # reported when the file is read
-        info = DataFileInfo(path=each.path, size_bytes=each.size_bytes, rows=claim.rows, digest=claim.digest)
-        claims[each.path] = claim, info
+        info = DataFileInfo(path=file.path, size_bytes=file.size_bytes, rows=claim.rows, digest=claim.digest)
+        claims[file.path] = claim, info
     if not claims:
         return evidence
     journal = sources.journal if sources.has_journal else None
@@ -311,8 +311,8 @@ def _unlisted(evidence: Evidence, listed: TableFiles, formats: SegmentFormats) -
     """Files of ranges that no readable manifest names, as described by journal or registry."""
     held = {
         stored.file.path: stored.file
-        for each in evidence.ranges
-        for stored in each.range.files
+        for range_ in evidence.ranges
+        for stored in range_.range.files
         if stored.file is not None and stored.file.format == formats.written.name
     }
     known = listed.named(held.keys())
@@ -352,7 +352,7 @@ def _index(ranges: Sequence[ClaimedRange], cuts: Mapping[int, Sequence[TallyCut]
     for place, those in cuts.items():
         for path in ranges[place].range.paths:
             owners[file_name(path)] += those
-    return CutIndex([each for those in cuts.values() for each in those], owners)
+    return CutIndex([each for cut in cuts.values() for each in cut], owners)
 
 
 def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:

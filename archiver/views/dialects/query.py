@@ -23,7 +23,7 @@ def statement(view: View, dialect: Dialect, place: Place) -> str:
 
 def query(view: View, dialect: Dialect, table: str) -> str:
     """Return the view's SELECT. `table` is the table's name in SQL."""
-    columns = [f"{_sql(each.source, dialect)} AS {dialect.quoted(each.name)}" for each in view.columns]
+    columns = [f"{_sql(column.source, dialect)} AS {dialect.quoted(column.name)}" for column in view.columns]
     if view.rows is Rows.LATEST:
         return _latest(view, columns, dialect, table)
     condition = " OR ".join(f"{_field(path, dialect)} IS NOT NULL" for path in view.not_null)
@@ -38,11 +38,14 @@ def _latest(view: View, columns: list[str], dialect: Dialect, table: str) -> str
     gone = f"{_sql(view.tombstone.source, dialect)} AS {deleted}"
     records = _select([*columns, gone, last], _named(table, dialect)) + f"\nWHERE {key} IS NOT NULL"
     inner = "(\n  " + records.replace("\n", "\n  ") + "\n) AS latest"
-    return _select([dialect.quoted(each.name) for each in view.columns], inner) + f"\nWHERE {age} = 1 AND NOT {deleted}"
+    return (
+        _select([dialect.quoted(column.name) for column in view.columns], inner)
+        + f"\nWHERE {age} = 1 AND NOT {deleted}"
+    )
 
 
 def _free(name: str, view: View) -> str:
-    taken = {each.name.lower() for each in view.columns}
+    taken = {column.name.lower() for column in view.columns}
     while name in taken:
         name += "_"
     return name

@@ -102,12 +102,12 @@ MUST_SAY = {
 def invocation(words: tuple[str, ...], config: Path) -> list[str]:
     """The command with what it needs to find its configuration."""
     command = COMMANDS[words]
-    asked = [each.name for each in command.params if each.param_type_name == "argument" and each.nargs == 1]
+    asked = [param.name for param in command.params if param.param_type_name == "argument" and param.nargs == 1]
     given = [ARGUMENTS[each] for each in asked if each in ARGUMENTS]
     return [*words, *given, *MUST_SAY.get(words, ()), "--config", str(config)]
 
 
-CONFIGURED = [words for words, command in COMMANDS.items() if any("--config" in each.opts for each in command.params)]
+CONFIGURED = [words for words, command in COMMANDS.items() if any("--config" in param.opts for param in command.params)]
 
 
 @pytest.mark.parametrize("words", [words for words in CONFIGURED if words != ("init",)], ids=" ".join)
@@ -148,7 +148,7 @@ def test_every_command_exits_with_2_for_an_unknown_option(words: tuple[str, ...]
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_lets_choose_json(words: tuple[str, ...]) -> None:
-    options = {option for each in COMMANDS[words].params for option in (*each.opts, *each.secondary_opts)}
+    options = {option for param in COMMANDS[words].params for option in (*param.opts, *param.secondary_opts)}
     assert ({"--json", "--no-json"} <= options) is (words not in SPEAK_TEXT)
 
 

@@ -94,7 +94,7 @@ def test_what_is_wrong_is_named_and_the_exit_code_is_1(tmp_path: Path, written: 
     ],
 )
 def test_mistakes_are_told(tmp_path: Path, written: Written, arguments: list[str], code: int, message: str) -> None:
-    arguments = [each.replace("nowhere", str(tmp_path / "nowhere")) for each in arguments]
+    arguments = [argument.replace("nowhere", str(tmp_path / "nowhere")) for argument in arguments]
     done = run(tmp_path, "check", *arguments)
     assert (done.exit_code, message in done.output) == (code, True), done.output
 

@@ -104,7 +104,7 @@ def test_descriptor_sets_and_folders_of_imports(tmp_path: Path, files: tuple[Pat
 )
 def test_options_that_make_no_sense_are_refused(files: tuple[Path, Path], options: list[str]) -> None:
     named = {"OLD": str(files[0]), "NEW": str(files[1]), "GONE": str(files[0].with_name("gone.proto"))}
-    done = diff(*(named.get(each, each) for each in options))
+    done = diff(*(named.get(option, option) for option in options))
     assert done.exit_code == 2, done.output
     assert json.loads(done.stderr)["error"]["kind"] == "ConfigError"
 

@@ -64,13 +64,13 @@ for command in {list(commands())!r}:
     assert max(map(len, seen.screen.lines)) <= columns
 
 
-@pytest.mark.parametrize("command", [each for each in commands() if len(each) > 0], ids=" ".join)
+@pytest.mark.parametrize("command", [command for command in commands() if len(command) > 0], ids=" ".join)
 def test_every_command_can_be_verbose(command: list[str]) -> None:
     found = typer.main.get_command(app)
     for name in command:
         found = found.commands[name]  # type: ignore[attr-defined]
     is_group = hasattr(found, "commands")
-    assert is_group or any("--verbose" in each.opts for each in found.params)
+    assert is_group or any("--verbose" in param.opts for param in found.params)
 
 
 @pytest.mark.parametrize("columns", WIDTHS)

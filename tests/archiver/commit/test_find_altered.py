@@ -41,7 +41,7 @@ def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
     """Four files, and what the registry says of them."""
     found = []
     for partition, start, end in RANGES:
-        rows = [archive.row(offset=each, partition=partition, value=b"v%d" % each) for each in range(start, end)]
+        rows = [archive.row(offset=number, partition=partition, value=b"v%d" % number) for number in range(start, end)]
         path = lake.add(archive.rows, archive.batch(rows), start, end, partition=partition)
         found.append(
             ExpectedRange(
@@ -146,7 +146,7 @@ def test_records_in_a_damaged_page_are_told_with_their_ranges(lake: Lake, regist
     (path,) = lake.rewrite(by_offset, row_group_size=10)
     local = Path(path.removeprefix("file://"))
     data = local.read_bytes()
-    *_, last = (each for each in page_headers(data) if each.is_data and each.column == "val.__raw__")
+    *_, last = (header for header in page_headers(data) if header.is_data and header.column == "val.__raw__")
     local.write_bytes(without_page(data, last))
     assert altered(lake, registry) == ["0-100"]
 
@@ -266,7 +266,7 @@ def test_what_was_told_stays_told_until_it_is_mended(lake: Lake, registry: Noted
 
 def add(lake: Lake, registry: Noted, archive: Any, start: int, end: int) -> None:
     """Archive more of partition 1."""
-    rows = [archive.row(offset=each, partition=1, value=b"v%d" % each) for each in range(start, end)]
+    rows = [archive.row(offset=number, partition=1, value=b"v%d" % number) for number in range(start, end)]
     path = lake.add(archive.rows, archive.batch(rows), start, end, partition=1)
     one = replace(
         registry.ranges[-1],
@@ -297,7 +297,9 @@ def with_values_back(table: pa.Table) -> pa.Table:
 
 def expire_all_but_current(lake: Lake) -> None:
     ids = [
-        each.snapshot_id for each in lake.metadata.snapshots if each.snapshot_id != lake.metadata.current_snapshot_id
+        snapshot.snapshot_id
+        for snapshot in lake.metadata.snapshots
+        if snapshot.snapshot_id != lake.metadata.current_snapshot_id
     ]
     update = RemoveSnapshotsUpdate(snapshot_ids=ids)
     lake.metadata = update_table_metadata(lake.metadata, (update,), enforce_validation=True)
@@ -350,7 +352,7 @@ def test_a_range_with_a_hole_is_compared_once_that_is_filled(lake: Lake, registr
     assert altered(lake, registry) == []
     found = registry.last_checked(TOPIC)
     assert found is not None
-    assert [each.range_id for each in found.holes] == ["0-0"]
+    assert [hole.range_id for hole in found.holes] == ["0-0"]
     assert (found.uncompared, found.uncompared_rows) == ((OffsetRange(0, 0, 99),), 0)
     lake.insert(held[0])
     expire_all_but_current(lake)
@@ -361,7 +363,7 @@ def test_a_range_with_a_hole_is_compared_once_that_is_filled(lake: Lake, registr
 def test_rows_beyond_the_archived_end_are_compared_once_it_is_past_them(
     lake: Lake, registry: Noted, archive: Any
 ) -> None:
-    ahead = [archive.row(offset=each, partition=1, value=b"v%d" % each) for each in range(65, 67)]
+    ahead = [archive.row(offset=number, partition=1, value=b"v%d" % number) for number in range(65, 67)]
     lake.insert(pa.Table.from_batches([archive.batch(ahead)]).cast(rows_of(registry.ranges[3]).schema))
     assert altered(lake, registry) == []
     found = registry.last_checked(TOPIC)

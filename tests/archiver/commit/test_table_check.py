@@ -33,7 +33,7 @@ class Archived:
 
     def append(self) -> None:
         start = 10 * len(self.registry.ranges)
-        rows = self.archive.batch([self.archive.row(offset=start + each) for each in range(10)])
+        rows = self.archive.batch([self.archive.row(offset=start + number) for number in range(10)])
         path = self.lake.add(self.archive.rows, rows, start, start + 10)
         assert path is not None
         self.registry.ranges.append(
@@ -70,7 +70,7 @@ def never() -> ArchiveTable | None:
 
 
 def spans(found: TableCheck) -> list[tuple[int, int, int]]:
-    return [(each.start_offset, each.end_offset, each.rows) for each in found.holes]
+    return [(hole.start_offset, hole.end_offset, hole.rows) for hole in found.holes]
 
 
 def test_without_a_table_there_is_nothing_to_lack(archived: Archived) -> None:
@@ -91,7 +91,9 @@ def test_files_that_others_put_together_leave_nothing_missing(archived: Archived
 
 def test_altered_rows_are_named_with_one_statement_for_all_that_lie_together(archived: Archived) -> None:
     live = TableRows(archived.load(), FORMATS)
-    archived.registry.ranges = [replace(one, digest=live.digests([one])[0]) for one in archived.registry.ranges]
+    archived.registry.ranges = [
+        replace(range_, digest=live.digests([range_])[0]) for range_ in archived.registry.ranges
+    ]
     archived.lake.rewrite(lambda table: pa.Table.from_pylist([*map(spoilt, table.to_pylist())], table.schema))
     archived.registry.mapping = archived.archive.rows
     before = archived.look()
@@ -111,7 +113,9 @@ def test_altered_rows_are_named_with_one_statement_for_all_that_lie_together(arc
 
 def test_altered_rows_stay_told_when_the_check_is_forgotten_and_the_snapshot_has_expired(archived: Archived) -> None:
     live = TableRows(archived.load(), FORMATS)
-    archived.registry.ranges = [replace(one, digest=live.digests([one])[0]) for one in archived.registry.ranges]
+    archived.registry.ranges = [
+        replace(range_, digest=live.digests([range_])[0]) for range_ in archived.registry.ranges
+    ]
     archived.lake.rewrite(lambda table: pa.Table.from_pylist([*map(spoilt, table.to_pylist())], table.schema))
     update = archived.load().snapshot_id
     archived.look()

@@ -79,7 +79,7 @@ def test_a_run_that_was_stopped_early_hides_nothing_of_the_one_before() -> None:
     )
     cut = JobReport(topics=(TopicReport(topic="orders", table="t", commits=1),), waves=0, seconds=0.1, stopped=True)
     after = cut.following(before)
-    assert [(each.topic, each.commits) for each in after.topics] == [("gone", 0), ("orders", 1)]
+    assert [(topic.topic, topic.commits) for topic in after.topics] == [("gone", 0), ("orders", 1)]
     assert not after.succeeded
     whole = JobReport(topics=(TopicReport(topic="orders", table="t"),), waves=0, seconds=0.1)
     assert whole.following(before) is whole

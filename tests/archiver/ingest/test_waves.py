@@ -51,7 +51,7 @@ class FakeRun:
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         assert result.error is None
-        assert [(each.start_offset, each.end_offset) for each in result.ranges] == [(0, 1)]
+        assert [(range_.start_offset, range_.end_offset) for range_ in result.ranges] == [(0, 1)]
         self._do("take")
 
     def commit(self, catalog: TableCatalog) -> None:

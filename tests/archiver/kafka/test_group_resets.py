@@ -32,7 +32,7 @@ BEFORE = {"t": {0: CommittedOffset(offset=50), 1: CommittedOffset(offset=95)}}
 
 def moved(to: ResetTo, partitions: tuple[int, ...] = (0, 1)) -> list[tuple[int, int | None, int]]:
     brokers: Any = Log()
-    return [(each.partition, each.before, each.after) for each in planned_moves(brokers, to, {"t": partitions}, BEFORE)]
+    return [(move.partition, move.before, move.after) for move in planned_moves(brokers, to, {"t": partitions}, BEFORE)]
 
 
 @pytest.mark.parametrize(

@@ -78,13 +78,13 @@ def offsets(request: Any, errors: dict[tuple[str, int], int]) -> Any:
             name=topic.name,
             partitions=[
                 about.ListOffsetsPartitionResponse(
-                    partition_index=each.partition_index,
-                    error_code=errors.get((topic.name, each.partition_index), 0),
+                    partition_index=partition.partition_index,
+                    error_code=errors.get((topic.name, partition.partition_index), 0),
                     timestamp=-1,
-                    offset=offset(topic.name, each.partition_index, each.timestamp),
+                    offset=offset(topic.name, partition.partition_index, partition.timestamp),
                     leader_epoch=3,
                 )
-                for each in topic.partitions
+                for partition in topic.partitions
             ],
         )
         for topic in request.topics
@@ -99,9 +99,9 @@ def epoch_ends(request: Any) -> Any:
             topic=topic.topic,
             partitions=[
                 about.EpochEndOffset(
-                    error_code=0, partition=each.partition, leader_epoch=each.leader_epoch, end_offset=7
+                    error_code=0, partition=partition.partition, leader_epoch=partition.leader_epoch, end_offset=7
                 )
-                for each in topic.partitions
+                for partition in topic.partitions
             ],
         )
         for topic in request.topics

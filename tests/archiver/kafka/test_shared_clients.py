@@ -48,7 +48,7 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
     asked: list[list[str]] = []
 
     def metadata(broker: int, request: Any) -> Any:
-        asked.append([each.name for each in request.topics])
+        asked.append([topic.name for topic in request.topics])
         return cluster._metadata(request)
 
     cluster.answers[MetadataRequest] = metadata

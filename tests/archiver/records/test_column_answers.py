@@ -97,7 +97,7 @@ def test_a_former_column_of_the_field_is_named_rather_than_taken_for_none() -> N
     now = assign(first.state, value=fields("int64 id = 1;"))
     rows = rows_of(first, text(1, b"x"), BROKEN, None)
     assert said("val.id = 1", now, rows, first) == ([], [0, 1])
-    old = next(each.name for each in now.state.entries if each.name.startswith("id_deleted"))
+    old = next(entry.name for entry in now.state.entries if entry.name.startswith("id_deleted"))
     assert said(f"val.{old} = 'x'", now, rows, first) == ([0], [1])
 
 

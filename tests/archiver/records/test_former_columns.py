@@ -158,7 +158,7 @@ def test_formats_have_no_paths_in_common() -> None:
         for number, (root, path, parent) in enumerate(places, start=100)
     ]
     history = ColumnHistory(LedgerState(entries=tuple(entries)))
-    assert [history.former(each.field_id) for each in entries[:3]] == [{101}, {100, 104}, frozenset()]
+    assert [history.former(entry.field_id) for entry in entries[:3]] == [{101}, {100, 104}, frozenset()]
 
 
 def test_nanoseconds_of_former_structs_are_in_the_struct() -> None:

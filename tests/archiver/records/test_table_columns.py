@@ -164,7 +164,7 @@ def test_a_column_that_was_an_enum_once_is_refused() -> None:
 def test_columns_that_the_field_had_before_are_known_unless_they_are_asked_for() -> None:
     first = assign(LedgerState(), value=compile_text("message M { string id = 1; }"))
     second = assign(first.state, value=compile_text("message M { int64 id = 1; }"))
-    old = next(each for each in second.state.entries if each.name.startswith("id_deleted"))
+    old = next(entry for entry in second.state.entries if entry.name.startswith("id_deleted"))
     (found,) = columns("val.id = 1", second)
     assert found.former == (old.field_id,)
-    assert [each.former for each in columns(f"val.id = 1 or val.{old.name} = '1'", second)] == [(), ()]
+    assert [column.former for column in columns(f"val.id = 1 or val.{old.name} = '1'", second)] == [(), ()]

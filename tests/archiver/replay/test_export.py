@@ -78,5 +78,5 @@ def test_an_export_begins_after_what_was_retired_before(lake: Lake, archive: Any
 
 def fill(lake: Lake, archive: Any, files: int) -> None:
     for start in range(0, 10 * files, 10):
-        rows = [archive.row(offset=each, value=b"v") for each in range(start, start + 10)]
+        rows = [archive.row(offset=number, value=b"v") for number in range(start, start + 10)]
         lake.add(archive.rows, archive.batch(rows), start, start + 10)

@@ -78,8 +78,8 @@ def test_no_runs() -> None:
 def test_entries_of_many_runs_are_several_that_follow_each_other() -> None:
     runs = Runs.of(np.arange(0, 50_000, 2, dtype=np.int64), 0)
     entries = [*entries_of(3, after=7, next_offset=60_000, runs=runs)]
-    assert [each.sequence for each in entries] == [8, 9, 10]
-    assert [each.next_offset for each in entries] == [19_999, 39_999, 60_000]
-    assert places(Runs.joined([each.runs for each in entries])) == places(runs)
+    assert [entry.sequence for entry in entries] == [8, 9, 10]
+    assert [entry.next_offset for entry in entries] == [19_999, 39_999, 60_000]
+    assert places(Runs.joined([entry.runs for entry in entries])) == places(runs)
     (only,) = entries_of(3, after=0, next_offset=9, runs=Runs.joined([]))
     assert (only.sequence, only.next_offset, len(only.runs)) == (1, 9, 0)

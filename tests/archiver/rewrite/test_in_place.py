@@ -43,7 +43,7 @@ def table_file(path: str, *deletes: str) -> TableFile:
         partitions=None,
         offsets=None,
         latest=None,
-        position_deletes=tuple(position_deletes(each, [1]) for each in deletes),
+        position_deletes=tuple(position_deletes(delete, [1]) for delete in deletes),
     )
 
 
@@ -295,8 +295,8 @@ def test_the_catalog_is_told_which_files_aren_t_as_they_were_read(
 
 def test_another_vector_of_the_same_puffin_file_is_a_change(world: World, tmp_path: Path) -> None:
     path = tmp_path / "v.puffin"
-    vectors = [vector_entry(path, each, 1) for each in write_vectors(path, {OLD: [1], "file:///data/other": [2]})]
-    first, second = (replace(table_file(OLD), position_deletes=(each,)) for each in vectors)
+    vectors = [vector_entry(path, vector, 1) for vector in write_vectors(path, {OLD: [1], "file:///data/other": [2]})]
+    first, second = (replace(table_file(OLD), position_deletes=(vector,)) for vector in vectors)
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
     world.there = {OLD: second}
     world.put(first)

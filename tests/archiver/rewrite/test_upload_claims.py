@@ -27,7 +27,7 @@ class Registry:
     def forget_run(self, topic: Any, run_id: str) -> None:
         if self.is_away:
             raise RegistryUnreachable("away")
-        self.runs = [each for each in self.runs if each != run_id]
+        self.runs = [run for run in self.runs if run != run_id]
 
     @property
     def claims(self) -> Any:

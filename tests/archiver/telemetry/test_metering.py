@@ -200,7 +200,7 @@ def test_topics_that_wait_for_consent_are_counted() -> None:
 
     def waiting() -> dict[str, float]:
         families = text_string_to_metric_families(instruments.text().decode())
-        (family,) = (each for each in families if each.name == "archiver_expire_needs_consent")
+        (family,) = (family for family in families if family.name == "archiver_expire_needs_consent")
         return {sample.labels["topic"]: sample.value for sample in family.samples}
 
     finish("orders", ConsentMissing("90s"))

@@ -69,11 +69,11 @@ def markup(source: str) -> Iterator[str]:
             case ast.Attribute(attr="from_markup" | "render_str"):
                 yield node.attr
             case ast.Call(func=ast.Name(id="TextColumn"), keywords=keywords):
-                named = {each.arg: each.value for each in keywords}
+                named = {keyword.arg: keyword.value for keyword in keywords}
                 if not (isinstance(value := named.get("markup"), ast.Constant) and value.value is False):
                     yield "a TextColumn with markup"
             case ast.Call(func=ast.Attribute(attr="add_row"), args=args):
-                if any(isinstance(each, ast.JoinedStr) and "[/" in ast.unparse(each) for each in args):
+                if any(isinstance(argument, ast.JoinedStr) and "[/" in ast.unparse(argument) for argument in args):
                     yield "markup in a row"
 
 

@@ -177,7 +177,7 @@ def test_rules_of_compatibility(fields: str, broken: list[str]) -> None:
 def test_a_topic_that_would_become_raw_is_not_compatible() -> None:
     state = assign(LedgerState(), value=compile_text("message M { int32 a = 1; string b = 2; }")).state
     changes = compare(state, Schemas(key=None, value=None), TOPIC).changes
-    assert {each.rule for each in broken_rules(changes)} == {CompatibilityRule.REMOVED}
+    assert {rule.rule for rule in broken_rules(changes)} == {CompatibilityRule.REMOVED}
 
 
 def test_dropped_and_cut_columns_break_rules_too() -> None:

@@ -83,7 +83,7 @@ def test_a_topic_is_a_line_and_what_is_wrong_stands_below() -> None:
     assert head == "topic records behind oldest archived size state"
     assert topic == "orders 11,000 2.0 h 9 27 B DataLoss"
     assert remarks[:2] == ["orders: DataLoss: gone", "lost: [1, 5)"]
-    assert not any("partition 0 " in each for each in remarks if "transaction" not in each)
+    assert not any("partition 0 " in remark for remark in remarks if "transaction" not in remark)
 
 
 def test_a_schema_that_hardly_fits_is_told() -> None:

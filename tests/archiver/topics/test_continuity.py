@@ -22,7 +22,7 @@ from tests.support.kafka.histories import ArchivedLog, History
 
 def archive(log: History) -> tuple[ArchivedLog, PartitionOffset]:
     """All that the log holds now, and what the archiver remembers of it."""
-    epoch = max((each.epoch for each in log.batches), default=-1)
+    epoch = max((batch.epoch for batch in log.batches), default=-1)
     return ArchivedLog(log.records()), PartitionOffset(next_offset=log.end, leader_epoch=epoch)
 
 

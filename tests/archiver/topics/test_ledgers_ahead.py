@@ -47,7 +47,7 @@ def row(number: int) -> TopicRow:
 
 
 def taken(ledgers: Ledgers, topics: Sequence[int], asking: Sequence[int]) -> list[int | None]:
-    ahead = LedgersAhead(cast("Any", ledgers), [row(each) for each in topics])
+    ahead = LedgersAhead(cast("Any", ledgers), [row(topic) for topic in topics])
     found = [ahead.take(row(each)) for each in asking]
     return [None if each is None else each.state.last_id for each in found]
 

@@ -53,7 +53,7 @@ class Leaders:
         }
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: Any) -> dict[int, int]:
-        return {each: self.timed[each] for each in partitions}
+        return {partition: self.timed[partition] for partition in partitions}
 
 
 def starts(registry: Remembered, start_from: StartFrom, leaders: Leaders | None = None, **changes: Any) -> StartOffsets:

@@ -104,9 +104,9 @@ def config() -> Config:
 def test_every_partition_ahead_is_named_and_so_are_missing_files(topic: Topic) -> None:
     (done,) = reconcile(config())
     assert (done.landed, done.waiting) == (1, 2)
-    assert [type(each) for each in done.errors] == [PartitionAhead, PartitionAhead, ObjectMissing]
-    assert [each.context.get("partition") for each in done.errors] == [1, 2, None]
-    assert done.errors[2].context["files"] == [each.path for each in topic.gone[0].files]
+    assert [type(error) for error in done.errors] == [PartitionAhead, PartitionAhead, ObjectMissing]
+    assert [error.context.get("partition") for error in done.errors] == [1, 2, None]
+    assert done.errors[2].context["files"] == [file.path for file in topic.gone[0].files]
     assert done.error is done.errors[0]
 
 

@@ -374,7 +374,7 @@ def test_columns_that_come_back_reuse_their_schema(catalog: MemoryCatalog):
     assert catalog.load().schema.column_names.count("val.note") == 0
     assert "write.metadata.metrics.column.val.note" not in catalog.load().properties
     run(catalog, span(0, 20, 30), schema_change=change(ID, NOTE, version=4))
-    assert [each.schema_id for each in catalog.metadata.schemas] == [0, 1]
+    assert [schema.schema_id for schema in catalog.metadata.schemas] == [0, 1]
     assert catalog.metadata.current_schema_id == 1
 
 

@@ -81,7 +81,7 @@ def test_a_removal_that_may_not_have_landed_deletes_nothing(catalog: MemoryCatal
 
 
 def manifest_lists(catalog: MemoryCatalog) -> list[Path]:
-    return [Path(each.manifest_list.removeprefix("file://")) for each in catalog.metadata.snapshots]
+    return [Path(snapshot.manifest_list.removeprefix("file://")) for snapshot in catalog.metadata.snapshots]
 
 
 def ids_of(catalog: MemoryCatalog, retention: SnapshotRetention, *, now_ms: int) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
 
 def test_the_newest_stay_and_so_does_what_is_young(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 8)
-    ids = [one.snapshot_id for one in catalog.metadata.snapshots]
+    ids = [snapshot.snapshot_id for snapshot in catalog.metadata.snapshots]
     assert ids_of(catalog, FEW, now_ms=now() + HOUR) == tuple(ids[:3])
     assert ids_of(catalog, replace(FEW, seconds=7_200.0), now_ms=now() + HOUR) == ()
     assert ids_of(catalog, replace(FEW, keep=1_000), now_ms=now() + HOUR) == ()
@@ -107,7 +107,7 @@ def test_the_newest_stay_and_so_does_what_is_young(catalog: MemoryCatalog) -> No
 
 def test_metadata_stays_small_whatever_is_young(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 8)
-    ids = [one.snapshot_id for one in catalog.metadata.snapshots]
+    ids = [snapshot.snapshot_id for snapshot in catalog.metadata.snapshots]
     crowded = SnapshotRetention(seconds=86_400.0, most_bytes=1, least=3)
     assert ids_of(catalog, crowded, now_ms=now()) == tuple(ids[:5])
 
@@ -123,22 +123,22 @@ def test_what_is_named_or_belongs_to_others_stays(catalog: MemoryCatalog) -> Non
     assert foreign.summary is not None
     del foreign.summary._additional_properties["archiver.commit-id"]
     commit(catalog, 4, 12)
-    ids = [one.snapshot_id for one in catalog.metadata.snapshots]
+    ids = [snapshot.snapshot_id for snapshot in catalog.metadata.snapshots]
     assert ids_of(catalog, FEW, now_ms=now() + HOUR) == tuple(ids[4:7])
 
 
 def test_a_commit_in_between_keeps_the_removal_out(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 8)
     requirements, _ = removal(catalog.metadata, catalog.metadata.snapshots[:1])
-    assert [one.snapshot_id for one in requirements if isinstance(one, AssertRefSnapshotId)] == [
-        catalog.metadata.current_snapshot_id
-    ]
+    assert [
+        requirement.snapshot_id for requirement in requirements if isinstance(requirement, AssertRefSnapshotId)
+    ] == [catalog.metadata.current_snapshot_id]
 
 
 def test_lists_of_expired_snapshots_go_and_the_table_is_whole(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 30)
     paths = catalog.paths()
-    lists = [Path(one.manifest_list.removeprefix("file://")) for one in catalog.metadata.snapshots]
+    lists = [Path(snapshot.manifest_list.removeprefix("file://")) for snapshot in catalog.metadata.snapshots]
     assert tidy(catalog) == 25
     assert len(catalog.metadata.snapshots) == 5
     assert [path.exists() for path in lists] == [False] * 25 + [True] * 5
@@ -182,7 +182,7 @@ def test_merged_manifests_keep_every_file_as_it_was(catalog: MemoryCatalog, tmp_
     assert snapshot is not None
     assert len(snapshot.manifests(catalog.io)) < 6
     tidy(catalog, replace(FEW, keep=1, least=1))
-    kept = {Path(each.manifest_path.removeprefix("file://")) for each in snapshot.manifests(catalog.io)}
+    kept = {Path(manifest.manifest_path.removeprefix("file://")) for manifest in snapshot.manifests(catalog.io)}
     left = set((tmp_path / "metadata").glob("*-m*.avro"))
     assert kept <= left
     assert len(left - kept) <= 1, "the manifest that was merged while it was written"
@@ -191,7 +191,7 @@ def test_merged_manifests_keep_every_file_as_it_was(catalog: MemoryCatalog, tmp_
 def entries(catalog: MemoryCatalog) -> list[Any]:
     snapshot = catalog.metadata.current_snapshot()
     assert snapshot is not None
-    return [entry for each in snapshot.manifests(catalog.io) for entry in each.fetch_manifest_entry(catalog.io)]
+    return [entry for manifest in snapshot.manifests(catalog.io) for entry in manifest.fetch_manifest_entry(catalog.io)]
 
 
 def plain(record: Record) -> list[Any]:
@@ -199,7 +199,7 @@ def plain(record: Record) -> list[Any]:
 
 
 def lists_of(catalog: MemoryCatalog) -> list[Path]:
-    return [Path(one.manifest_list.removeprefix("file://")) for one in catalog.metadata.snapshots]
+    return [Path(snapshot.manifest_list.removeprefix("file://")) for snapshot in catalog.metadata.snapshots]
 
 
 def forbid(catalog: MemoryCatalog, value: str = "false") -> None:

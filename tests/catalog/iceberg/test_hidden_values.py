@@ -94,7 +94,7 @@ def test_a_widened_column_has_the_range_of_both_types(tmp_path: Path) -> None:
     partitioned(lake, "val.id", "truncate[10]")
     wide = change(NestedField(101, "id", LongType())).schema.model_copy(update={"schema_id": 1})
     lake.change(AddSchemaUpdate(schema=wide), SetCurrentSchemaUpdate.model_validate({"schema-id": 1}))
-    assert [each.high for each in hidden_values(lake.metadata, never)] == [-(1 << 63) + 7, -(1 << 31) + 7]
+    assert [value.high for value in hidden_values(lake.metadata, never)] == [-(1 << 63) + 7, -(1 << 31) + 7]
 
 
 def test_an_earlier_spec_counts_while_it_has_files(lake: MemoryCatalog) -> None:

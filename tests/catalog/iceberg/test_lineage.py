@@ -59,10 +59,11 @@ def set_main(catalog: MemoryCatalog, place: int) -> None:
 def expire(catalog: MemoryCatalog, *places: int) -> None:
     """As Java does, which leaves the children of what expired with a parent that isn't there."""
     gone = [catalog.metadata.snapshots[place].snapshot_id for place in places]
-    parents = {each.snapshot_id: each.parent_snapshot_id for each in catalog.metadata.snapshots}
+    parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in catalog.metadata.snapshots}
     catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone}))
     left = [
-        each.model_copy(update={"parent_snapshot_id": parents[each.snapshot_id]}) for each in catalog.metadata.snapshots
+        snapshot.model_copy(update={"parent_snapshot_id": parents[snapshot.snapshot_id]})
+        for snapshot in catalog.metadata.snapshots
     ]
     catalog.metadata = catalog.metadata.model_copy(update={"snapshots": left})
 
@@ -197,7 +198,7 @@ def test_our_own_expiry_keeps_the_head_and_what_is_on_top(catalog: MemoryCatalog
         foreign_append(catalog)
     few = SnapshotRetention(seconds=0.0, keep=1, least=1, batch=1)
     going = {each.snapshot_id for each in expirable(catalog.metadata, few, now_ms=1 << 60)}
-    assert going == {each.snapshot_id for each in catalog.metadata.snapshots[:2]}
+    assert going == {snapshot.snapshot_id for snapshot in catalog.metadata.snapshots[:2]}
     assert head not in going
 
 

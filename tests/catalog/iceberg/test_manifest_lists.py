@@ -60,7 +60,7 @@ def test_a_list_is_whole_or_an_error_at_every_byte(listed: ListedTable, told: di
     borders = in_blocks(path)
     whole = path.read_bytes()
     assert len(borders) == 5  # of the header and of four blocks
-    for end in {*range(0, len(whole), 5), *(each + off for each in borders for off in (-17, -1, 0, 1))}:
+    for end in {*range(0, len(whole), 5), *(border + off for border in borders for off in (-17, -1, 0, 1))}:
         path.write_bytes(whole[:end])
         if end >= len(whole):
             continue
@@ -223,7 +223,7 @@ def test_blocks_are_counted_as_other_readers_count_them(tmp_path: Path) -> None:
     for count in (0, 1, 63, 64, 5_000):
         for interval in (1, 100, 16_000):
             out = io.BytesIO()
-            fastavro.writer(out, schema, ({"number": each} for each in range(count)), sync_interval=interval)
+            fastavro.writer(out, schema, ({"number": number} for number in range(count)), sync_interval=interval)
             assert records_of(out.getvalue(), "x") == count
             with pytest.raises(MetadataDamaged):
                 records_of(out.getvalue() + b"\0", "x")

@@ -134,7 +134,7 @@ def test_remarks_are_logged_once(catalog: MemoryCatalog, caplog: pytest.LogCaptu
         for _ in range(3):
             warn_once(catalog.load(), SnapshotRetention(seconds=4_321.0), logged)
     assert len(caplog.messages) == len(set(caplog.messages)) == 2
-    assert all(each.startswith("kafka.orders: `") for each in caplog.messages)
+    assert all(message.startswith("kafka.orders: `") for message in caplog.messages)
 
 
 def test_paths_that_are_not_followed_are_named(catalog: MemoryCatalog) -> None:

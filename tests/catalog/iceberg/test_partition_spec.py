@@ -55,7 +55,7 @@ def schema(*names: str, number: IcebergType | None = None) -> Schema:
 
 
 def terms(*texts: str) -> list[PartitionTerm]:
-    return [PartitionTerm.of(each) for each in texts]
+    return [PartitionTerm.of(text) for text in texts]
 
 
 @pytest.mark.parametrize("texts", [["val.a", "val.b"], ["day", "val.a", "val.b"], ["val.b", "day", "val.a"]])
@@ -63,7 +63,7 @@ def test_every_term_may_go_by_an_earlier_name(texts: list[str]) -> None:
     now, earlier = schema("renamed", "too"), [schema("renamed", "b"), schema("a", "b")]
     found = partitioning_for(terms(*texts), now, "flat", earlier=iter(earlier))
     wanted = {"val.a": 10, "val.b": 11, "day": FLAT_INGEST_TIMESTAMP_ID}
-    assert [each.source_id for each in found.columns] == [wanted[each] for each in texts]
+    assert [column.source_id for column in found.columns] == [wanted[text] for text in texts]
 
 
 @pytest.mark.parametrize("term", [PartitionTerm("day", None), PartitionTerm("day", "ingest_timestamp")])
@@ -121,8 +121,8 @@ def test_values_of_a_manifest_come_back_as_they_are(
     path = str(tmp_path / "m.avro")
     read = through_manifest(path, wanted, spec, known)
     places = [tuple_of(tuple(each[at] for at in range(len(each))), spec, known) for each in read]
-    assert {each.by for each in places if each} == {f"bucket[4](8), {transform}(7)"}
-    assert through_manifest(path, [record_of(each, spec, known) for each in places if each], spec, known) == read
+    assert {place.by for place in places if place} == {f"bucket[4](8), {transform}(7)"}
+    assert through_manifest(path, [record_of(place, spec, known) for place in places if place], spec, known) == read
     assert len(read) == len(wanted)
     assert tuple_of((3, None), spec, Schema(NestedField(8, "other", IntegerType()))) is None
 
@@ -131,12 +131,12 @@ def through_manifest(path: str, partitions: list[Record], spec: PartitionSpec, k
     """The partitions of data files, written to a manifest and read from it."""
     io = PyArrowFileIO()
     with write_manifest(2, spec, known, io.new_output(path), 1, "null") as writer:
-        for each in partitions:
+        for partition in partitions:
             file = DataFile.from_args(
                 content=DataFileContent.DATA,
                 file_path="p",
                 file_format=FileFormat.PARQUET,
-                partition=each,
+                partition=partition,
                 record_count=1,
                 file_size_in_bytes=1,
             )

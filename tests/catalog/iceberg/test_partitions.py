@@ -153,7 +153,7 @@ def test_the_statements_leave_our_field_alone(
     with pytest.raises(PartitioningChanged) as error:
         _ = lake.load().partitioning
     told = error.value.message.partition("for example: ")[2].split("; ")
-    assert told == [f"ALTER TABLE kafka.orders {each.format(INGEST)}" for each in statements]
+    assert told == [f"ALTER TABLE kafka.orders {statement.format(INGEST)}" for statement in statements]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def current_list(catalog: MemoryCatalog) -> Path:
 
 def test_a_summary_counts_the_manifests(lake: MemoryCatalog) -> None:
     replace(lake, lake.paths()[0])
-    told = [summary_of(each) for each in lake.metadata.snapshots]
+    told = [summary_of(snapshot) for snapshot in lake.metadata.snapshots]
     assert [(each["manifests-created"], each["manifests-kept"]) for each in told[:3]] == [
         ("1", "0"),
         ("1", "1"),
@@ -143,7 +143,7 @@ def test_no_manifest_that_was_cut_short_is_merged(tmp_path: Path) -> None:
 
 def test_nothing_expires_where_a_list_that_stays_was_cut_short(lake: MemoryCatalog) -> None:
     """Otherwise the manifests that such a list lost would pass for those of expired snapshots."""
-    there = {each.manifest_path for each in manifests(lake)}
+    there = {manifest.manifest_path for manifest in manifests(lake)}
     without_last_block(current_list(lake))
     before = lake.load()
     with pytest.raises(MetadataDamaged, match="cut short"):

@@ -23,7 +23,7 @@ def append(catalog: MemoryCatalog, commit_id: str, *ranges: TranslatedRange) -> 
 
 
 def expire_all_but_the_last(catalog: MemoryCatalog) -> None:
-    old = [each.snapshot_id for each in catalog.metadata.snapshots[:-1]]
+    old = [snapshot.snapshot_id for snapshot in catalog.metadata.snapshots[:-1]]
     catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": old}))
 
 

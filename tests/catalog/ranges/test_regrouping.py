@@ -46,7 +46,7 @@ def new_file(*spans: RecordSpan) -> NewFile:
 
 
 def paths(ranges: Sequence[TranslatedRange]) -> tuple[str, ...]:
-    return tuple(each.path for one in ranges for each in one.files)
+    return tuple(each.path for range_ in ranges for each in range_.files)
 
 
 def rewrite(group: RewriteGroup) -> Rewrite:
@@ -58,7 +58,9 @@ def done(group: RewriteGroup, held: Sequence[StoredRange], *, is_done: bool = Fa
 
 
 def seen(ranges: Iterable[StoredRange]) -> list[tuple[int, int, int, int, int]]:
-    return [(one.start_offset, one.end_offset, len(one.files), one.rows, one.expected) for one in ranges]
+    return [
+        (range_.start_offset, range_.end_offset, len(range_.files), range_.rows, range_.expected) for range_ in ranges
+    ]
 
 
 OLD = [stored(0, 10), stored(10, 20), stored(20, 30)]

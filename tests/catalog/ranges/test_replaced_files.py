@@ -92,6 +92,11 @@ def test_only_named_files_of_a_range_are_replaced() -> None:
     )
     assert [file.path for file in second] == ["file:///second.parquet"]
     assert (
-        len({one.other_id for one in ReplacedFile.of_range(stored, paths=stored.paths, replaced_by="B", reason="")})
+        len(
+            {
+                number.other_id
+                for number in ReplacedFile.of_range(stored, paths=stored.paths, replaced_by="B", reason="")
+            }
+        )
         == 2
     )

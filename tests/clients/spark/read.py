@@ -38,7 +38,7 @@ def main() -> None:
     spark = session.config("spark.log.level", "ERROR").getOrCreate()
     found = rows(spark, mode, address, topic)
     for row in found.selectExpr("*", "unix_millis(timestamp) AS millis").toLocalIterator():
-        headers = [{"name": each.key, "value": octets(each.value)} for each in row.headers or ()]
+        headers = [{"name": header.key, "value": octets(header.value)} for header in row.headers or ()]
         told = {"partition": row.partition, "offset": row.offset, "kind": row.timestampType + 1, "time": row.millis}
         line = json.dumps({**told, "key": octets(row.key), "value": octets(row.value), "headers": headers})
         sys.stdout.write(f"{line}\n")

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/mutants.json"), help="where results are kept")
     parser.add_argument("--stack", type=Path, help="a folder for the servers, left running (default: a fresh one)")
     given = parser.parse_args(arguments)
-    wanted = [each for each in mutants() if not given.names or each.name in given.names]
+    wanted = [mutant for mutant in mutants() if not given.names or mutant.name in given.names]
     outcomes = Outcomes.open(given.out)
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         folder = given.stack or Path(scratch) / "stack"

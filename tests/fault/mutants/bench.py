@@ -91,10 +91,10 @@ class Bench:
 
     def _test(self, tree: Path, tests: tuple[str, ...]) -> tuple[int, str]:
         red, said = 0, ""
-        for each in tests:
-            done = self._run(tree, "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", each)
+        for test in tests:
+            done = self._run(tree, "pytest", "-q", "-x", "--tb=line", "-p", "no:cacheprovider", test)
             if done.returncode not in {0, 1}:
-                raise RuntimeError(f"{tree.name}: {each} was not run:\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")
+                raise RuntimeError(f"{tree.name}: {test} was not run:\n{done.stdout[-2_000:]}{done.stderr[-2_000:]}")
             red += done.returncode
             lines = [line for line in done.stdout.splitlines() if line.startswith(("E ", "FAILED"))]
             said = said or (lines[-1][:160] if lines else "")

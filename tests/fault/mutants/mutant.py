@@ -26,7 +26,7 @@ class Mutant:
 
     @property
     def needs_servers(self) -> bool:
-        return bool(self.rounds) or any(each.startswith(("tests/integration/", "tests/chaos/")) for each in self.tests)
+        return bool(self.rounds) or any(test.startswith(("tests/integration/", "tests/chaos/")) for test in self.tests)
 
     def apply(self, tree: Path, *, only_check: bool = False) -> None:
         """Apply the patch. Raises CalledProcessError if it doesn't fit."""

@@ -26,7 +26,7 @@ def read(given: dict[str, Any]) -> None:
     with Path(given["log"]).open("w", buffering=1, encoding="ascii") as log:
         while True:
             following = dict.fromkeys(ends, 0)
-            reading.assign([TopicPartition(given["topic"], each, OFFSET_BEGINNING) for each in ends])
+            reading.assign([TopicPartition(given["topic"], end, OFFSET_BEGINNING) for end in ends])
             while following != ends:
                 for message in reading.consume(READ_AT_ONCE, 0.2):
                     if message.error() is not None:

@@ -61,10 +61,10 @@ class Group:
         librdkafka may use such an answer after the partition went and came back.
         """
         admin = AdminClient({"bootstrap.servers": self._options["bootstrap"], "log_level": 0})
-        places = [TopicPartition(self._options["topic"], each, 0) for each in sorted(self._partitions)]
+        places = [TopicPartition(self._options["topic"], partition, 0) for partition in sorted(self._partitions)]
         asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(self.name, places)])
         told = asked[self.name].result(LEAVE_S)
-        assert all(each.error is None for each in told.topic_partitions)
+        assert all(partition.error is None for partition in told.topic_partitions)
 
     @property
     def members(self) -> list[str]:
@@ -105,8 +105,8 @@ class Group:
         return found
 
     def all_journals(self) -> Mapping[str, Journal]:
-        for each in self._journals.values():
-            each.read_on()
+        for journal in self._journals.values():
+            journal.read_on()
         return self._journals
 
     def is_settled(self) -> bool:
@@ -161,7 +161,7 @@ class Group:
             self._running[each].terminate()
         for each in list(self._running):
             self._end(each)
-        found = judge([each.path for each in self._journals.values()], ends)
+        found = judge([journal.path for journal in self._journals.values()], ends)
         found.wrong += [
             f"{path.stem}: {path.read_text(errors='replace')[-300:]}"
             for path in self._folder.glob("*.err")

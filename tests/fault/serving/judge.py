@@ -137,11 +137,11 @@ def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], 
             case ["assigned", at, places]:
                 verdict.assignments += 1
                 since |= dict.fromkeys(places, at)
-                for each in places:
-                    following.pop(each, None)
+                for place in places:
+                    following.pop(place, None)
             case ["revoked" | "lost", _, places]:
-                for each in places:
-                    since.pop(each, None)
+                for place in places:
+                    since.pop(place, None)
             case ["got", at, partition, first, last]:
                 if partition not in since:
                     trouble: str | None = f"got {partition} at {first} without having it"
@@ -184,5 +184,5 @@ def _cover(notes: Mapping[str, list[list[Any]]], ends: Mapping[int, int], verdic
             verdict.wrong.append(f"lost {at} to {end - 1} of {partition}")
         if at > end:
             verdict.wrong.append(f"got {end} to {at - 1} of {partition}, which aren't there")
-    verdict.wrong += [f"got records of {each}, which isn't there" for each in ranges]
+    verdict.wrong += [f"got records of {range_}, which isn't there" for range_ in ranges]
     verdict.again = verdict.delivered - distinct

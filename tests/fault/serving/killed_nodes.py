@@ -98,9 +98,9 @@ class Growing:
 def not_settled(groups: list[Group], when: str) -> list[str]:
     """Wait for the groups, and return troubles of unsettled ones."""
     return [
-        f"{each.name}: partitions weren't shared {when}: {each.shares()}"
-        for each in groups
-        if each.settles(PATIENCE_S) is None
+        f"{group.name}: partitions weren't shared {when}: {group.shares()}"
+        for group in groups
+        if group.settles(PATIENCE_S) is None
     ]
 
 
@@ -127,24 +127,24 @@ def killed_nodes(
             )
             for protocol in PROTOCOLS
         ]
-        for each in groups:
+        for group in groups:
             for _ in range(MEMBERS):
-                each.join()
+                group.join()
         wrong += not_settled(groups, "in the beginning")
         killing = Killing(nodes, groups, Random(seed))
         with Growing(scene) as growing:
             began = time.monotonic()
             for number in range(1, round(60 * minutes / every) + 1):
                 killing.strike()
-                say(f"{killing.kills} kills, {[each.total for each in groups]} read of {sum(scene.ends.values())}")
+                say(f"{killing.kills} kills, {[group.total for group in groups]} read of {sum(scene.ends.values())}")
                 time.sleep(max(0.0, began + number * every - time.monotonic()))
-        for each in groups:
-            each.drain()
+        for group in groups:
+            group.drain()
         wrong += not_settled(groups, "in the end")
         wrong += [
-            f"{each.name}: the end was never reached"
-            for each in groups
-            if not each.has_reached(scene.ends, 2 * PATIENCE_S)
+            f"{group.name}: the end was never reached"
+            for group in groups
+            if not group.has_reached(scene.ends, 2 * PATIENCE_S)
         ]
         told = [
             {"protocol": name, **each.judged(scene.ends).summary} for name, each in zip(PROTOCOLS, groups, strict=True)

@@ -121,15 +121,15 @@ class Member:
         return following
 
     def _assigned(self, _: Consumer, places: list[TopicPartition]) -> None:
-        self._note("assigned", [each.partition for each in places])
+        self._note("assigned", [place.partition for place in places])
 
     def _revoked(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._commit()
-        self._note("revoked", [each.partition for each in places])
+        self._note("revoked", [place.partition for place in places])
 
     def _lost(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._flush()
-        self._note("lost", [each.partition for each in places])
+        self._note("lost", [place.partition for place in places])
 
     def _end(self, *_: object) -> None:
         self._is_over = True

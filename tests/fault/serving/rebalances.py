@@ -156,9 +156,9 @@ def rebalances(
 
 
 def summary(courses: list[Course], *, members: int, seconds: float) -> dict[str, Any]:
-    told = [each.summary for each in courses]
-    settled = [one for each in courses for one in each.settled]
-    changes = sum((each.rounds for each in courses), Counter())
+    told = [course.summary for course in courses]
+    settled = [one for course in courses for one in course.settled]
+    changes = sum((course.rounds for course in courses), Counter())
     return {
         "rounds": sum(changes.values()),
         "changes": dict(sorted(changes.items())),

@@ -28,14 +28,14 @@ class Scene:
     def grow(self, records: int) -> None:
         partitions = len(self.ends)
         messages = (
-            {"value": self._value(each, offset), "partition": each}
+            {"value": self._value(number, offset), "partition": number}
             for offset in range(self.ends[0], self.ends[0] + records // partitions)
-            for each in range(partitions)
+            for number in range(partitions)
         )
         self._stack.produce(self.topic, *messages, enable_idempotence=True)
         archive_once(self.config)
-        for each in self.ends:
-            self.ends[each] += records // partitions
+        for end in self.ends:
+            self.ends[end] += records // partitions
 
     def _value(self, partition: int, offset: int) -> bytes:
         head = b"%d-%d " % (partition, offset)

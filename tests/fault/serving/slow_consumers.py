@@ -98,8 +98,8 @@ class Pollers:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        for each in self._consumers:
-            each.close()
+        for consumer in self._consumers:
+            consumer.close()
 
     def _poll(self) -> None:
         following: dict[int, int] = {}
@@ -141,8 +141,8 @@ def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Pa
 def rate(logs: list[Path], first: float, last: float) -> float:
     """Return all readers' records per second between two times."""
     sums = 0.0
-    for each in logs:
-        notes = [tuple(map(int, line.split())) for line in each.read_text().splitlines() if line.count(" ") == 1]
+    for log in logs:
+        notes = [tuple(map(int, line.split())) for line in log.read_text().splitlines() if line.count(" ") == 1]
         within = [(at, count) for at, count in notes if first <= at / 1e9 <= last]
         (began, before), (ended, after) = within[0], within[-1]
         sums += (after - before) / (ended - began) * 1e9

@@ -49,7 +49,7 @@ class Course:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        return tuple(each.topic for each in self.scene.subjects)
+        return tuple(subject.topic for subject in self.scene.subjects)
 
     def job(self, **options: Any) -> Job:
         return Job(config=self.scene.config, **options)
@@ -78,7 +78,7 @@ class Course:
 
         If it lasts, `status` must report it too.
         """
-        said = sorted((each.kind, each.topic, str(each.partition)) for each in ending.failures)
+        said = sorted((failure.kind, failure.topic, str(failure.partition)) for failure in ending.failures)
         if said != sorted((kind, topic, str(partition)) for topic, partition in places):
             self.blame(f"a job was to stop {places} with {kind}", ending)
         if kind in LASTING:
@@ -96,15 +96,17 @@ class Course:
 
     @property
     def every_topic(self) -> tuple[tuple[str, None], ...]:
-        return tuple((each.topic, None) for each in self.scene.subjects)
+        return tuple((subject.topic, None) for subject in self.scene.subjects)
 
     def produce(self, records: int) -> None:
-        for each in self.scene.subjects:
-            each.workload.produce(self.noise, each.partitions, records)
+        for subject in self.scene.subjects:
+            subject.workload.produce(self.noise, subject.partitions, records)
 
     def blame(self, text: str, ending: Ending | None = None) -> None:
         said = (
-            f"; it said {[str(each) for each in ending.failures]} {ending.said}: {ending.log[-1500:]}" if ending else ""
+            f"; it said {[str(failure) for failure in ending.failures]} {ending.said}: {ending.log[-1500:]}"
+            if ending
+            else ""
         )
         self.anomalies.append(Anomaly(defect=Defect.OUTCOME, where="job", text=text + said))
 
@@ -123,9 +125,11 @@ class Course:
         """Take a verdict on the archive in the middle of a round; missing records must be reported."""
         self.found(verdict)
         lost = [anomaly for anomaly in verdict.anomalies if anomaly.defect is Defect.LOST]
-        for each in self.scene.subjects:
-            if any(each.table in anomaly.where for anomaly in lost) and not problems(self.scene.direct, each.topic):
-                text = f"{each.topic} lacks records, and status says nothing"
+        for subject in self.scene.subjects:
+            if any(subject.table in anomaly.where for anomaly in lost) and not problems(
+                self.scene.direct, subject.topic
+            ):
+                text = f"{subject.topic} lacks records, and status says nothing"
                 self.anomalies.append(Anomaly(defect=Defect.UNTOLD, where="status", text=text))
 
     def struck_of(self, dealt: tuple[Fault, ...]) -> tuple[dict[str, Any], ...]:

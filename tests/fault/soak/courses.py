@@ -67,13 +67,13 @@ def registry_split(course: Course, fault: faults.RegistrySplit) -> None:
 def others_expire(course: Course, fault: faults.OthersExpire) -> None:
     """The table's history no longer shows which commit brought the staged ranges."""
     course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
-    for each in course.scene.subjects:
-        table = each.stack.catalog().load_table(each.table)
+    for subject in course.scene.subjects:
+        table = subject.stack.catalog().load_table(subject.table)
         with table.transaction() as transaction, transaction.update_snapshot().fast_append():
             pass
         table.refresh()
         current = table.metadata.current_snapshot_id
-        older = [one.snapshot_id for one in table.metadata.snapshots if one.snapshot_id != current]
+        older = [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id != current]
         table.maintenance.expire_snapshots().by_ids(older).commit()
 
 

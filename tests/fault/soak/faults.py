@@ -308,7 +308,7 @@ Fault: TypeAlias = (
 
 
 def described(fault: Fault) -> dict[str, Any]:
-    values = {each.name: getattr(fault, each.name) for each in fields(fault)}
+    values = {field.name: getattr(fault, field.name) for field in fields(fault)}
     return {"kind": type(fault).__name__} | {
         name: value.name.lower() if isinstance(value, Enum) else value for name, value in values.items()
     }

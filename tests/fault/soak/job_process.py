@@ -57,10 +57,10 @@ def run(job: Job, base: Path) -> None:
     except ContextError as error:
         traceback.print_exc()
         records, failures = 0, [_failure("", None, error)]
-    for each in failures:
-        sys.stderr.write(f"{each}\n")
+    for failure in failures:
+        sys.stderr.write(f"{failure}\n")
     base.with_suffix(".json").write_text(
-        json.dumps({"records": records, "failures": [asdict(each) for each in failures]})
+        json.dumps({"records": records, "failures": [asdict(failure) for failure in failures]})
     )
     sys.exit(1 if failures else 0)
 
@@ -113,9 +113,9 @@ def _refilled(job: Job) -> list[Failure]:
 def _compacted(config: Config) -> tuple[int, list[Failure]]:
     report = Compact(config, wish=Wish(min_files=2), engine=InlineEngine).run()
     failures = [
-        _failure(each.topic, None, error)
-        for each in report.topics
-        for error in (each.error, *each.failures.values())
+        _failure(topic.topic, None, error)
+        for topic in report.topics
+        for error in (topic.error, *topic.failures.values())
         if error is not None
     ]
     return report.done.rows, failures
@@ -151,12 +151,12 @@ def _orphans_removed(job: Job, config: Config) -> tuple[int, list[Failure]]:
 
     report = Orphans(config, (), _Unheard(), older_than=0.0, deletes=True, clock=later).run()
     failures = [
-        _failure(each.topic, None, error)
-        for each in report.topics
-        for error in (each.error, *each.failures.values())
+        _failure(topic.topic, None, error)
+        for topic in report.topics
+        for error in (topic.error, *topic.failures.values())
         if error is not None
     ]
-    return sum(len(each.deleted) for each in report.topics), failures
+    return sum(len(topic.deleted) for topic in report.topics), failures
 
 
 class _Unheard:

@@ -87,7 +87,7 @@ class Ending:
     def unforeseen(self) -> bool:
         """Whether it failed without one of the archiver's errors."""
         if self.exit_code == 1:
-            return not self.failures or any("nobody foresaw" in each.text for each in self.failures)
+            return not self.failures or any("nobody foresaw" in failure.text for failure in self.failures)
         return self.exit_code not in {0, -signal.SIGKILL, -signal.SIGTERM}
 
     @property
@@ -96,7 +96,7 @@ class Ending:
             return "killed"
         if self.succeeded:
             return "succeeded"
-        return ", ".join(sorted({each.kind for each in self.failures})) or f"exit code {self.exit_code}"
+        return ", ".join(sorted({failure.kind for failure in self.failures})) or f"exit code {self.exit_code}"
 
 
 class Running:

@@ -69,7 +69,7 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
     course.strike(fault)
     for _ in range(2):
         ending = course.run()
-        if not any(each.topic == subject.topic and each.partition is None for each in ending.failures):
+        if not any(failure.topic == subject.topic and failure.partition is None for failure in ending.failures):
             course.blame("a job goes on under a partition spec that isn't ours", ending)
         course.told(subject.topic, ending)
     with _table(subject).update_spec() as change:
@@ -85,9 +85,9 @@ def store_empty(course: Course, fault: faults.StoreEmpty) -> None:
     scene, store = course.scene, course.scene.ground.store
     course.run(fault=f"{FaultPoint.AFTER_STAGE}:kill@1")
     if fault.deleted:
-        for each in scene.subjects:
-            for partition, end in keep_staged(scene, each).items():
-                each.delete_records(partition, end)
+        for subject in scene.subjects:
+            for partition, end in keep_staged(scene, subject).items():
+                subject.delete_records(partition, end)
     store.arm(fault.answer, times=_ALWAYS)
     before = store.struck
     for _ in range(2):
@@ -114,7 +114,7 @@ def _table(subject: Subject) -> Table:
 
 
 def _ours_before(table: Table, count: int) -> int:
-    by_id = {each.snapshot_id: each for each in table.metadata.snapshots}
+    by_id = {snapshot.snapshot_id: snapshot for snapshot in table.metadata.snapshots}
     at = table.current_snapshot()
     while at is not None and count:
         summary: dict[str, Any] = at.summary.additional_properties if at.summary else {}

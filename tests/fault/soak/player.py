@@ -61,7 +61,7 @@ def _sum_up(scene: Scene) -> None:
     if config.archive.journal is None:
         return
     failed: list[str] = []
-    topics = tuple(each.topic for each in scene.subjects)
+    topics = tuple(subject.topic for subject in scene.subjects)
     done = SumJournals(config=config, topics=topics, older_than=0.0).run(
         lambda told: failed.append(f"{told.table}: {told.error}") if told.error else None
     )

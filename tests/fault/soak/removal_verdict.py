@@ -30,11 +30,11 @@ def judge_removed(scene: Scene) -> Verdict:
     """All other records are there once, byte for byte; removed ones are reported as removed only."""
     verdict = judge_verified(scene, verdict=judge_rewritten(scene))
     anomalies = [*verdict.anomalies]
-    for each in scene.subjects:
-        anomalies += _told(scene, each)
-        if again := stored(each) & each.verified.erased:
+    for subject in scene.subjects:
+        anomalies += _told(scene, subject)
+        if again := stored(subject) & subject.verified.erased:
             text = f"the store has erased records: {sorted(again)[:_SHOWN]}"
-            anomalies.append(Anomaly(defect=Defect.PHANTOM, where=each.table, text=text))
+            anomalies.append(Anomaly(defect=Defect.PHANTOM, where=subject.table, text=text))
     return Verdict(records=verdict.records, digest=verdict.digest, anomalies=tuple(anomalies))
 
 

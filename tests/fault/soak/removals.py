@@ -154,8 +154,8 @@ def _deleting(course: Course, orphan_grace: str = "0s") -> Path:
     known = '"orphan_grace" = "0s"\n'
     assert known in text
     text = text.replace(known, f'"orphan_grace" = "{orphan_grace}"\n')
-    for each in course.scene.subjects:
-        known = f'"table" = "{each.table}"\n'
+    for subject in course.scene.subjects:
+        known = f'"table" = "{subject.table}"\n'
         assert known in text
         text = text.replace(known, f'{known}"snapshot_retention" = "0s"\n')
     path = course.scene.config.with_name(f"removing-{orphan_grace}.toml")
@@ -207,7 +207,7 @@ def _beside(course: Course, config: Path, wish: _Wish, fault: faults.RetireRaces
 def _placed(course: Course, wish: _Wish, offsets: range) -> Held:
     holds = HoldKeeper(load_config(course.scene.direct))
     done = holds.place(wish.subject.topic, start=str(offsets.start), end=str(offsets.stop), partitions=[wish.partition])
-    places = {(wish.partition, each) for each in offsets}
+    places = {(wish.partition, offset) for offset in offsets}
     return Held(
         subject=wish.subject,
         hold_id=done.hold.id,
@@ -220,7 +220,7 @@ def _under_hold(course: Course, job: Job, held: Held) -> None:
     """Held records stay until the release."""
     course.anomalies += held.missed("after the job")
     again = _run(course, job)
-    if not again.succeeded and {each.kind for each in again.failures} - {"RecordsHeld", "unfinished"}:
+    if not again.succeeded and {failure.kind for failure in again.failures} - {"RecordsHeld", "unfinished"}:
         course.blame("a run under a hold fails for another reason", again)
     course.anomalies += held.missed("after another run")
     HoldKeeper(load_config(course.scene.direct)).release(held.subject.topic, held.hold_id)
@@ -243,7 +243,7 @@ def _expect(course: Course, wish: _Wish, asked: list[str]) -> None:
     for partition, records in known.records.items():
         begin = known.first.get(partition, 0)
         known.records[partition] = [
-            one for one in records if one.offset >= begin and (partition, one.offset) not in known.erased
+            record for record in records if record.offset >= begin and (partition, record.offset) not in known.erased
         ]
     for each in course.scene.subjects:
         each.verified.rewritten = True

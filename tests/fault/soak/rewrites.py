@@ -36,10 +36,10 @@ def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
     ending = course.run(verb=Verb.COMPACT)
     if not ending.succeeded:
         course.blame("small files weren't put together", ending)
-    for each in scene.subjects:
-        if not each.verified.rewritten and (odd := _unknown_files(course, each)):
-            course.blame(f"{each.topic}: registry and table name different files: {odd[:3]}")
-        each.verified.rewritten = True
+    for subject in scene.subjects:
+        if not subject.verified.rewritten and (odd := _unknown_files(course, subject)):
+            course.blame(f"{subject.topic}: registry and table name different files: {odd[:3]}")
+        subject.verified.rewritten = True
     course.heal()
     course.verified(judge_verified(scene, verdict=judge_rewritten(scene)))
 
@@ -69,5 +69,5 @@ def _unknown_files(course: Course, subject: Subject) -> list[str]:
     there = set(table.inspect.data_files().column("file_path").to_pylist())
     with Registry(load_config(course.scene.direct).registry.dsn) as registry:
         (topic,) = (each for each in registry.topics.every() if each.topic == subject.topic)
-        known = {file.path for one in registry.rows.expected_ranges(topic) for file in one.files}
+        known = {file.path for range_ in registry.rows.expected_ranges(topic) for file in range_.files}
     return sorted(there ^ known)

@@ -77,7 +77,7 @@ class Shape:
             cut=noise.random() < 0.5,
         )
         if noise.random() < _BY_COLUMNS:
-            return replace(shape, topics=tuple(each.by_columns() for each in shape.topics))
+            return replace(shape, topics=tuple(topic.by_columns() for topic in shape.topics))
         return shape
 
 
@@ -151,7 +151,7 @@ class Subject:
             done.result(_TIMEOUT)
 
     def log_ends(self) -> dict[int, int]:
-        asked = {TopicPartition(self.topic, each): OffsetSpec.latest() for each in range(self.partitions)}
+        asked = {TopicPartition(self.topic, number): OffsetSpec.latest() for number in range(self.partitions)}
         admin = self._admin()
         found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
         return {each.partition: done.result(_TIMEOUT).offset for each, done in found.items()}
@@ -174,7 +174,7 @@ class Scene:
 
     def __init__(self, ground: Ground, shape: Shape) -> None:
         self.ground = ground
-        self.subjects = tuple(Subject(ground.stack, each) for each in shape.topics)
+        self.subjects = tuple(Subject(ground.stack, topic) for topic in shape.topics)
         self.was_rebuilt = False
         self.direct = self._configured(shape)
         self.config = self._through_proxies()
@@ -201,7 +201,7 @@ class Scene:
         archive: dict[str, Any] = {"max_commit_interval": "5s", "orphan_grace": "0s"}
         if shape.cut:
             archive |= {"task_size": "60000B", "tasks_per_partition": 8}
-        topics = {each.topic: self._topic_keys(each) for each in self.subjects}
+        topics = {subject.topic: self._topic_keys(subject) for subject in self.subjects}
         path = self.ground.stack.config(topics, archive=archive, kafka={"socket.timeout.ms": "10000"})
         if not shape.journal:
             lines = path.read_text().splitlines(keepends=True)

@@ -43,7 +43,7 @@ def befall(course: Course, dealt: Sequence[Fault]) -> None:
             ending = course.end(one)
             for fault in dealt:
                 if isinstance(fault, faults.KillAtPoint | faults.KillLater):
-                    lost = any(each.kind == "WorkerLost" for each in ending.failures)
+                    lost = any(failure.kind == "WorkerLost" for failure in ending.failures)
                     course.strike(fault, struck=ending.killed or lost)
 
 

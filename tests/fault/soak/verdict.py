@@ -34,27 +34,29 @@ class Verdict:
 
 def judge(scene: Scene, *, stopped: frozenset[int] = frozenset()) -> Verdict:
     """Everything committed in Kafka must be archived, except `stopped` partitions of the first topic."""
-    return _sum(_judge(scene, each, stopped if each is scene.first else frozenset()) for each in scene.subjects)
+    return _sum(
+        _judge(scene, subject, stopped if subject is scene.first else frozenset()) for subject in scene.subjects
+    )
 
 
 def judge_part(scene: Scene) -> Verdict:
     """What is archived now must equal Kafka's, without a gap."""
-    verdict = _sum(_judge_part(each) for each in scene.subjects)
+    verdict = _sum(_judge_part(subject) for subject in scene.subjects)
     differing = [anomaly for subject in scene.subjects for anomaly in _books(scene, subject)]
     return replace(verdict, anomalies=(*verdict.anomalies, *differing))
 
 
 def judge_whole(scene: Scene) -> Verdict:
     """Everything, read again, must be what was verified in pieces."""
-    return _sum(_judge_whole(scene, each) for each in scene.subjects)
+    return _sum(_judge_whole(scene, subject) for subject in scene.subjects)
 
 
 def judge_rewritten(scene: Scene) -> Verdict:
     """The same after rewrites: all that Kafka has, once each."""
-    new = _sum(_taken_up(each) for each in scene.subjects)
+    new = _sum(_taken_up(subject) for subject in scene.subjects)
     whole = judge_whole(scene)
-    for each in scene.subjects:
-        _adopt_files(each)
+    for subject in scene.subjects:
+        _adopt_files(subject)
     return Verdict(records=new.records, digest=new.digest, anomalies=whole.anomalies)
 
 
@@ -128,12 +130,13 @@ def _expected(subject: Subject, starts: readings.Starts) -> dict[int, list[Seen]
 def keep_staged(scene: Scene, subject: Subject) -> dict[int, int]:
     """Remember staged records before Kafka deletes them. Returns the ends by partition."""
     known, ends = subject.verified, dict[int, int]()
-    for one in _ranges(scene.dsn, subject.topic):
-        if one.state == "uploaded":
-            ends[one.partition] = max(one.end, ends.get(one.partition, 0))
+    for range_ in _ranges(scene.dsn, subject.topic):
+        if range_.state == "uploaded":
+            ends[range_.partition] = max(range_.end, ends.get(range_.partition, 0))
     there = _expected(subject, {partition: known.ends.get(partition, 0) for partition in ends})
     known.staged |= {
-        partition: [one for one in records if one.offset < ends[partition]] for partition, records in there.items()
+        partition: [record for record in records if record.offset < ends[partition]]
+        for partition, records in there.items()
     }
     known.staged_to |= ends
     return ends
@@ -155,7 +158,7 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
     rows = _rows_of(subject, table, _tasks_in_order(table))
     if subject.verified.rewritten:
         rows.sort(key=_place_of)
-    starts = {each: subject.verified.first.get(each, 0) for each in subject.verified.records}
+    starts = {record: subject.verified.first.get(record, 0) for record in subject.verified.records}
     anomalies = [
         *compare(f"whole table {subject.table}", verified, rows, ledger, topic),
         *hold_against_ledger(f"whole table {subject.table}", rows, ledger, topic),
@@ -277,7 +280,7 @@ def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped:
     if odd and not known.rewritten:
         anomalies.append(Anomaly(defect=Defect.FILES, where=where, text=f"not in both it and table: {odd[:3]}"))
     digests = [one.digest for one in committed if one.start >= known.ends.get(one.partition, 0) and one.digest]
-    total, wanted = f"{sum(int(each, 16) for each in digests) % 2**128:032x}", digest_of(expected)
+    total, wanted = f"{sum(int(digest, 16) for digest in digests) % 2**128:032x}", digest_of(expected)
     if total != wanted:
         anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text=f"{total}, Kafka's is {wanted}"))
     return anomalies

@@ -20,7 +20,7 @@ _SHOWN = 5
 
 def judge_verified(scene: Scene, *, verdict: Verdict) -> Verdict:
     """Add what `verify` finds wrong."""
-    found = tuple(anomaly for each in scene.subjects for anomaly in _found(scene, each))
+    found = tuple(anomaly for subject in scene.subjects for anomaly in _found(scene, subject))
     return Verdict(records=verdict.records, digest=verdict.digest, anomalies=(*verdict.anomalies, *found))
 
 
@@ -29,8 +29,8 @@ def _found(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
         load_config(scene.direct), (subject.topic,), engine=InlineEngine(), options=VerifyOptions(resumes=False)
     ).run()
     told = [str(each.error) for each in report.failed]
-    told += [f"{each.kind}: {each.message} ({each.place})" for one in report.topics for each in one.faults]
-    told += [text for one in report.topics for text in _otherwise(subject.verified, one)]
+    told += [f"{fault.kind}: {fault.message} ({fault.place})" for topic in report.topics for fault in topic.faults]
+    told += [text for topic in report.topics for text in _otherwise(subject.verified, topic)]
     for text in told[:_SHOWN]:
         yield Anomaly(defect=Defect.UNTOLD, where=f"verify of {subject.topic}", text=text)
 
@@ -40,7 +40,7 @@ def _otherwise(known: Verified, report: VerifiedTopic) -> Iterator[str]:
     if (report.rows, report.digest) != (len(records), digest_of(records)):
         yield f"{report.rows} records are proven, {report.digest}; there are {len(records)}, {digest_of(records)}"
     caused = {GapKind.NO_RECORD, *_caused(known)}
-    for gap in (gap for one in report.partitions for gap in one.gaps if gap.kind not in caused):
+    for gap in (gap for partition in report.partitions for gap in partition.gaps if gap.kind not in caused):
         yield f"a gap that no fault made: {gap}"
 
 

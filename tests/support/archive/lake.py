@@ -182,7 +182,7 @@ class Lake:
         return self.folder / "data" / f"{name}-{next(self._numbers)}.parquet"
 
     def evolve(self, schema: Schema) -> None:
-        fresh = schema.model_copy(update={"schema_id": 1 + max(one.schema_id for one in self.metadata.schemas)})
+        fresh = schema.model_copy(update={"schema_id": 1 + max(schema.schema_id for schema in self.metadata.schemas)})
         updates = (AddSchemaUpdate(schema=fresh), SetCurrentSchemaUpdate(schema_id=-1))
         self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
 
@@ -197,7 +197,7 @@ class Lake:
     def files(self) -> list[DataFile]:
         snapshot = self.load(TOPIC.topic).current_snapshot()
         manifests = snapshot.manifests(self.io) if snapshot else []
-        entries = [entry for each in manifests for entry in each.fetch_manifest_entry(self.io)]
+        entries = [entry for manifest in manifests for entry in manifest.fetch_manifest_entry(self.io)]
         return [entry.data_file for entry in entries if entry.data_file.content == DataFileContent.DATA]
 
     def rewrite(
@@ -209,7 +209,7 @@ class Lake:
         **options: Any,
     ) -> list[str]:
         """Replace all data files by `change` of all rows, without footers, as a foreign engine would."""
-        everything = pa.concat_tables([pq.read_table(one.file_path.removeprefix("file://")) for one in self.files()])
+        everything = pa.concat_tables([pq.read_table(file.file_path.removeprefix("file://")) for file in self.files()])
         changed = change(everything.replace_schema_metadata(None))
         tables = [changed] if isinstance(changed, pa.Table) else list(changed)
         return self.replace(tables, with_metrics=with_metrics, drop=drop, **options)
@@ -261,7 +261,7 @@ class Lake:
     def retire(self, before: int) -> None:
         """Retire and delete partition 0's files below this offset, as `expire` does."""
         field = self.metadata.schema().find_field("kafka.offset").field_id
-        going = [each for each in self.files() if int.from_bytes(each.upper_bounds[field], "little") < before]
+        going = [file for file in self.files() if int.from_bytes(file.upper_bounds[field], "little") < before]
 
         def leave_out(producer: Any) -> None:
             for each in going:

@@ -197,7 +197,9 @@ class MemoryCatalog:
     def paths(self) -> list[str]:
         snapshot = self.metadata.current_snapshot()
         manifests = snapshot.manifests(self.io) if snapshot else []
-        return sorted(entry.data_file.file_path for each in manifests for entry in each.fetch_manifest_entry(self.io))
+        return sorted(
+            entry.data_file.file_path for manifest in manifests for entry in manifest.fetch_manifest_entry(self.io)
+        )
 
     def spans(self) -> Sequence[str]:
         return [

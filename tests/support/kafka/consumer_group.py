@@ -31,7 +31,7 @@ def topics(**partitions: int) -> Topics:
 
 
 def places(topic: UUID, *numbers: int) -> frozenset[PartitionId]:
-    return frozenset((topic, each) for each in numbers)
+    return frozenset((topic, number) for number in numbers)
 
 
 @dataclass(slots=True)

@@ -64,7 +64,7 @@ class History:
         self.began = [each for each in self.began if each[1] < self.end] + [(self.epoch, self.end)]
 
     def cut(self, offset: int) -> None:
-        self.batches = [each for each in self.batches if each.end <= offset]
+        self.batches = [batch for batch in self.batches if batch.end <= offset]
         self.end = self.batches[-1].end if self.batches else 0
         self.began = [each for each in self.began if each[1] < self.end] or [(0, 0)]
         self.elect()
@@ -73,7 +73,7 @@ class History:
         """Elect an isolated former leader that continued in its own epoch."""
         after = [start for other, start in self.began if other > epoch]
         if after and self.written.get(epoch) == after[0]:  # it has all that was written in its epoch
-            self.batches = [each for each in self.batches if each.end <= after[0]]
+            self.batches = [batch for batch in self.batches if batch.end <= after[0]]
             self.end = after[0]
             self.began = [each for each in self.began if each[0] <= epoch]
             self.append(records=records, epoch=epoch)
@@ -85,16 +85,16 @@ class History:
 
     def forget(self) -> None:
         seen: dict[int, int] = {}
-        for each in self.batches:
-            seen.setdefault(each.epoch, each.base)
+        for batch in self.batches:
+            seen.setdefault(batch.epoch, batch.base)
         self.began = sorted(seen.items()) or [(0, 0)]
         self.elect()
 
     def records(self) -> dict[int, tuple[int, int]]:
         return {
-            each.base + place: (number, each.epoch)
-            for each in self.batches
-            for place, number in enumerate(each.numbers)
+            batch.base + place: (number, batch.epoch)
+            for batch in self.batches
+            for place, number in enumerate(batch.numbers)
         }
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
@@ -113,7 +113,7 @@ class History:
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
         del topic, partition
         answers = (self.end_of(epoch) for epoch in range(since, self.epoch + 1))
-        return next((each for each in answers if each is not None and each.end_offset >= offset), None)
+        return next((answer for answer in answers if answer is not None and answer.end_offset >= offset), None)
 
     def current_epoch(self, topic: str, partition: int) -> int:
         del topic, partition
@@ -130,7 +130,7 @@ class History:
     def read(self, partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
         del partition
         if start_offset < end_offset:
-            data = b"".join(each.bytes for each in self.batches if each.end > start_offset)
+            data = b"".join(batch.bytes for batch in self.batches if batch.end > start_offset)
             found = decode_batches(data, start_offset=start_offset, end_offset=end_offset, cut_head=True)
             yield replace(found, next_offset=max(found.next_offset, end_offset))
 

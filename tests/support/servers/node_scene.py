@@ -11,7 +11,7 @@ from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.timing.eventually import until
 
 BEATS = Beats(every=0.01, lost_after=5.0)
-GROUPS = [f"group {each}" for each in range(40)]
+GROUPS = [f"group {number}" for number in range(40)]
 
 
 class Clock:
@@ -55,7 +55,7 @@ def played(scene: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
 
 
 async def both_settled(*nodes: NodeCluster) -> None:
-    await until(lambda: all(each.settled_for >= 0 and len(each.members.nodes) == len(nodes) for each in nodes))
+    await until(lambda: all(node.settled_for >= 0 and len(node.members.nodes) == len(nodes) for node in nodes))
 
 
 async def answer(_: GroupDuty) -> str:

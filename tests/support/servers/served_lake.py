@@ -92,7 +92,7 @@ class OffsetsInMemory:
         self._used_at.update(dict.fromkeys(groups, self._clock()))
 
     def expired(self, age: float) -> tuple[str, ...]:
-        return tuple(each for each in self.groups() if self._clock() - self._used_at[each] > age)
+        return tuple(group for group in self.groups() if self._clock() - self._used_at[group] > age)
 
     def expire(self, group_id: str, age: float, *, claim: GroupClaim | None = None) -> int:
         return self.delete(group_id) if group_id in self.expired(age) else 0
@@ -333,7 +333,7 @@ def waiting_fetch(most_bytes: int = 1 << 20) -> Any:
 
 
 def _blank(kind: Any, values: dict[str, Any]) -> Any:
-    return kind(**{each.name: _field(each, values) for each in fields(kind)})
+    return kind(**{field.name: _field(field, values) for field in fields(kind)})
 
 
 def _field(field: Any, values: dict[str, Any]) -> Any:
@@ -346,7 +346,7 @@ def _field(field: Any, values: dict[str, Any]) -> Any:
 
 def shape(kind: Any) -> tuple[Any, bool]:
     if NoneType in get_args(kind):
-        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+        (kind,) = (argument for argument in get_args(kind) if argument is not NoneType)
     return (get_args(kind)[0], True) if get_origin(kind) is tuple else (kind, False)
 
 

@@ -126,7 +126,9 @@ class ArrowReader:
 
     def ingested(self) -> tuple[int, int]:
         columns = [self._ipc.get_batch(index).column(names.KAFKA) for index in range(self._count)]
-        found = pc.min_max(pa.chunked_array([each.field(names.INGEST_TIMESTAMP).cast(pa.int64()) for each in columns]))
+        found = pc.min_max(
+            pa.chunked_array([column.field(names.INGEST_TIMESTAMP).cast(pa.int64()) for column in columns])
+        )
         return found["min"].as_py(), found["max"].as_py()
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:

@@ -15,7 +15,7 @@ def backlog(*spans: tuple[int, int], density: float = 10.0) -> Backlog:
 
 
 def ends(ranges: tuple[PlannedRange, ...]) -> list[tuple[int, int]]:
-    return [(each.start_offset, each.end_offset) for each in ranges]
+    return [(range_.start_offset, range_.end_offset) for range_ in ranges]
 
 
 def test_pieces_that_reach_the_end_are_of_one_length() -> None:
@@ -36,8 +36,8 @@ def test_gaps_come_first() -> None:
 
 def test_only_the_head_keeps_a_batch_that_straddles_its_start() -> None:
     ranges = cut(backlog((5, 100)), pieces=4, piece_bytes=100)
-    assert [each.owns_head for each in ranges] == [True, False, False, False]
-    assert {(each.partition, each.epochs) for each in ranges} == {(3, EpochsBefore(archived=7))}
+    assert [range_.owns_head for range_ in ranges] == [True, False, False, False]
+    assert {(range_.partition, range_.epochs) for range_ in ranges} == {(3, EpochsBefore(archived=7))}
     assert [each.owns_head for each in whole(backlog((5, 7), (9, 11)))] == [True, False]
 
 
@@ -60,7 +60,7 @@ def test_pieces_follow_each_other_and_stay_inside(
     spans = tuple(zip(edges[::2], edges[1::2], strict=False))
     ranges = cut(backlog(*spans, density=density), pieces=pieces, piece_bytes=piece_bytes)
     assert 1 <= len(ranges) <= pieces
-    covered = [offset for each in ranges for offset in range(each.start_offset, each.end_offset)]
+    covered = [offset for range_ in ranges for offset in range(range_.start_offset, range_.end_offset)]
     wanted = [offset for start, end in spans for offset in range(start, end)]
     assert covered == wanted[: len(covered)]
     for before, after in pairwise(ranges):

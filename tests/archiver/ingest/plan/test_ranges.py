@@ -39,7 +39,7 @@ def test_what_is_lost_before_a_first_record_is_archived_is_a_loss_too():
         plan_partition("orders", late)
     plan = plan_topic("orders", [late], accept_gaps=True)
     assert (plan.lost, plan.failed) == ((OffsetRange(0, 2, 4),), {})
-    assert [(each.start_offset, each.end_offset) for each in plan.ranges] == [(5, 90)]
+    assert [(range_.start_offset, range_.end_offset) for range_ in plan.ranges] == [(5, 90)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_accepted_gap_is_named_and_gone_past():
     plan = plan_topic("orders", [gone, whole, fresh, emptied], accept_gaps=True)
     assert plan.failed == {}
     assert plan.lost == (OffsetRange(0, 40, 49), OffsetRange(3, 40, 89))
-    assert [(each.partition, each.start_offset) for each in plan.ranges] == [(0, 50), (1, 60), (2, 50)]
+    assert [(range_.partition, range_.start_offset) for range_ in plan.ranges] == [(0, 50), (1, 60), (2, 50)]
 
 
 def test_a_log_that_was_cut_back_is_no_gap_to_accept():

@@ -54,8 +54,8 @@ def test_a_small_backlog_is_one_task() -> None:
 def test_thousands_of_partitions_get_their_turn_and_topics_are_served_alike() -> None:
     planner = WavePlanner[str]()
     backlogs = {
-        "wide": [backlog(each, 100) for each in range(3_000)],
-        "small": [backlog(each, 100) for each in range(4)],
+        "wide": [backlog(number, 100) for number in range(3_000)],
+        "small": [backlog(number, 100) for number in range(4)],
     }
     waves = [planner.plan(backlogs, limits(most_tasks=600)) for _ in range(6)]
     assert all(len(wave) == 600 for wave in waves)
@@ -66,13 +66,16 @@ def test_thousands_of_partitions_get_their_turn_and_topics_are_served_alike() ->
 
 
 def test_topics_are_interleaved() -> None:
-    backlogs = {"a": [backlog(each, 100) for each in range(50)], "b": [backlog(each, 100) for each in range(50)]}
+    backlogs = {
+        "a": [backlog(number, 100) for number in range(50)],
+        "b": [backlog(number, 100) for number in range(50)],
+    }
     planned = WavePlanner[str]().plan(backlogs, limits(most_tasks=10))
     assert Counter(topic for topic, _ in planned) == {"a": 5, "b": 5}
 
 
 def test_time_is_shared_alike_among_the_like() -> None:
-    backlogs = {"a": [backlog(each, 100) for each in range(8)]}
+    backlogs = {"a": [backlog(number, 100) for number in range(8)]}
     planned = WavePlanner[str]().plan(backlogs, limits())
     assert time_shares(planned, backlogs, slots=2) == (0.25,) * 8
     alone = {"a": [backlog(0, 100)]}
@@ -80,7 +83,7 @@ def test_time_is_shared_alike_among_the_like() -> None:
 
 
 def test_a_heavy_task_gets_the_time_that_small_ones_leave() -> None:
-    backlogs = {"small": [backlog(each, 1) for each in range(500)], "heavy": [backlog(0, 10_000_000)]}
+    backlogs = {"small": [backlog(number, 1) for number in range(500)], "heavy": [backlog(0, 10_000_000)]}
     planned = WavePlanner[str]().plan(backlogs, limits(slots=4, tasks_per_partition=1))
     shares = dict(
         zip(((topic, each.partition) for topic, each in planned), time_shares(planned, backlogs, slots=4), strict=True)

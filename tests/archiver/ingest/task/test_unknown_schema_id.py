@@ -47,7 +47,7 @@ class Ids:
 
 
 def shifted(ids: ColumnIds, by: int) -> ColumnIds:
-    return ColumnIds(columns=tuple(replace(each, field_id=each.field_id + by) for each in ids.columns))
+    return ColumnIds(columns=tuple(replace(column, field_id=column.field_id + by) for column in ids.columns))
 
 
 def archive(folder: Path, log: list[bytes], ids: Ids | None = None, *, keys: bool = False) -> TaskResult:
@@ -66,7 +66,9 @@ def values(base: int, *values: bytes, day: int = 0) -> bytes:
 
 
 def spans(result: TaskResult) -> list[tuple[int, int, int]]:
-    return [(each.start_offset, each.end_offset, each.file.rows if each.file else 0) for each in result.ranges]
+    return [
+        (range_.start_offset, range_.end_offset, range_.file.rows if range_.file else 0) for range_ in result.ranges
+    ]
 
 
 def test_the_range_ends_before_the_batch(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def days(base: int, *counts: int) -> list[bytes]:
 
 
 def spans(result: TaskResult) -> list[tuple[int, int]]:
-    return [(each.start_offset, each.end_offset) for each in result.ranges]
+    return [(range_.start_offset, range_.end_offset) for range_ in result.ranges]
 
 
 def bench(tmp_path: Path, log: list[bytes], **changes: object) -> Bench:
@@ -128,7 +128,7 @@ def test_markers_behind_a_full_file_are_a_range_of_their_own(tmp_path: Path):
     log = [*days(0, 1), marker(base_offset=2, producer_id=1, commit=True)]
     result = translate_range(bench(tmp_path, log, target_file_size=1).task(0, 3))
     assert spans(result) == [(0, 2), (2, 3)]
-    assert [each.file is None for each in result.ranges] == [False, True]
+    assert [range_.file is None for range_ in result.ranges] == [False, True]
 
 
 def test_a_head_that_is_not_owned_moves_the_start(tmp_path: Path):
@@ -305,9 +305,9 @@ def epoch_marker(base: int, epoch: int) -> bytes:
 def test_a_marker_of_a_later_leader_counts_for_the_epoch_of_its_range(tmp_path: Path):
     log = [*days(0, 1), epoch_marker(2, 6), *days(3, 1), epoch_marker(5, 7)]
     made = bench(tmp_path, log)
-    assert [(each.end_offset, each.leader_epoch) for each in translate_range(made.task(0, 6)).ranges] == [(6, 7)]
+    assert [(range_.end_offset, range_.leader_epoch) for range_ in translate_range(made.task(0, 6)).ranges] == [(6, 7)]
     full = replace(made, target_file_size=1)
-    assert [(each.end_offset, each.leader_epoch) for each in translate_range(full.task(0, 6)).ranges] == [
+    assert [(range_.end_offset, range_.leader_epoch) for range_ in translate_range(full.task(0, 6)).ranges] == [
         (5, 6),
         (6, 7),
     ]
@@ -335,8 +335,8 @@ def test_a_range_has_the_last_epoch_of_what_it_covers(tmp_path_factory: pytest.T
         Bench(folder=tmp_path_factory.mktemp("epochs"), source=source, target_file_size=size).task(0, offset)
     )
     assert result.error is None
-    expected = [max([2, *(at for base, at in covered if base < each.end_offset)]) for each in result.ranges]
-    assert [each.leader_epoch for each in result.ranges] == expected
+    expected = [max([2, *(at for base, at in covered if base < range_.end_offset)]) for range_ in result.ranges]
+    assert [range_.leader_epoch for range_ in result.ranges] == expected
 
 
 def test_workers_can_import_all_that_reads_and_writes_ahead() -> None:

@@ -16,7 +16,7 @@ from tests.support.kafka.histories import History
 
 
 def bounds(ranges: tuple[object, ...]) -> list[tuple[int, int]]:
-    return [(one.start_offset, one.end_offset) for one in ranges]  # type: ignore[attr-defined]
+    return [(range_.start_offset, range_.end_offset) for range_ in ranges]  # type: ignore[attr-defined]
 
 
 def always(place: PartitionOffset, later: int) -> bool:

@@ -77,7 +77,10 @@ def test_a_loss_that_will_be_accepted_is_tried_again(gaps: bool, given_up: tuple
 
 def test_landed_ranges_add_up_by_partition(builder: TopicReportBuilder) -> None:
     builder.committed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
-    found = [(each.partition, each.from_offset, each.to_offset, each.records) for each in builder.report().partitions]
+    found = [
+        (partition.partition, partition.from_offset, partition.to_offset, partition.records)
+        for partition in builder.report().partitions
+    ]
     assert found == [(0, 0, 20, 20), (1, 5, 7, 2)]
 
 

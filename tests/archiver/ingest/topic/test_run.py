@@ -72,7 +72,7 @@ class Fence(StagedRanges):
             self.waiting[one.id] = one
             self.ends[one.partition] = one.end_offset
             self.epochs[one.partition] = one.leader_epoch
-        return Staged(accepted=done.accepted, rejected=tuple(one for one in ranges if one.id in done.rejected))
+        return Staged(accepted=done.accepted, rejected=tuple(range_ for range_ in ranges if range_.id in done.rejected))
 
 
 class World:
@@ -241,7 +241,7 @@ def test_a_run_looks_again_while_the_table_lacks_anything(
         case _:
             made.run.take(SECOND, TaskResult(ranges=(), error=BrokerUnavailable("away")))
     made.run.commit()
-    assert not any(each.next_offset >= 10 for each in made.memory.load().offsets.values())
+    assert not any(offset.next_offset >= 10 for offset in made.memory.load().offsets.values())
     assert not made.run.is_done
 
 

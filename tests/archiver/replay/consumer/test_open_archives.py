@@ -33,4 +33,4 @@ def test_one_that_can_t_be_refreshed_keeps_no_other_back() -> None:
         eventually(lambda: all(each.done() for each in refresher.running), "all are refreshed")
         with pytest.raises(ArchiveReplaced, match="the first"):
             refresher.step(cast("Any", archives))
-    assert [each.refreshed for each in archives] == [1, 1, 1, 1]
+    assert [archive.refreshed for archive in archives] == [1, 1, 1, 1]

@@ -21,7 +21,7 @@ def as_base64(text: str, *, name: str = "default") -> str:
     """A schema as serializers with descriptors register it: the file alone, without its imports."""
     imports = {"shop_money.proto": MONEY}
     files = FileDescriptorSet.FromString(compile_text(text, imports=imports).descriptor_set).file
-    file = next(each for each in files if each.name == "test.proto")
+    file = next(file for file in files if file.name == "test.proto")
     file.name = name
     file.ClearField("source_code_info")
     return base64.b64encode(file.SerializeToString()).decode()

@@ -49,7 +49,7 @@ def test_every_version_is_answered(wire: Wire, api_key: int, version: int) -> No
 def test_versions_are_told(wire: Wire, version: int) -> None:
     told = wire.ask(request(18, version))
     assert told.error_code == ErrorCode.none
-    assert {each.api_key: (each.min_version, each.max_version) for each in told.api_keys} == {
+    assert {key.api_key: (key.min_version, key.max_version) for key in told.api_keys} == {
         each.key: (each.least, each.most) for each in APIS.values()
     }
     assert APIS[0].least == 3, "librdkafka fetches only where it finds Produce"
@@ -67,7 +67,7 @@ def test_a_newer_client_is_told_what_is_known(wire: Wire, version: int, more: by
     wire.send(bytes(frame))
     told = response(load_response_schema(18, 0), wire.receive(), 9)
     assert told.error_code == ErrorCode.unsupported_version
-    known = {each.api_key: (each.min_version, each.max_version) for each in told.api_keys}
+    known = {key.api_key: (key.min_version, key.max_version) for key in told.api_keys}
     assert known == {each.key: (each.least, each.most) for each in APIS.values()}
     assert known[18] == (0, 4)
     assert wire.ask(request(18, known[18][1])).error_code == ErrorCode.none
@@ -162,7 +162,7 @@ def test_who_produces_without_wanting_an_answer_is_cut_off(endpoint: ServedLake)
 def test_settings_of_a_topic(wire: Wire) -> None:
     asked = request(32, 4, resource_type=2, resource_name=ORDERS, configuration_keys=None)
     (found,) = wire.ask(asked).results
-    assert {each.name: each.value for each in found.configs}["retention.ms"] == "-1"
+    assert {config.name: config.value for config in found.configs}["retention.ms"] == "-1"
     asked = request(32, 4, resource_type=2, resource_name="none", configuration_keys=None)
     assert wire.ask(asked).results[0].error_code == ErrorCode.unknown_topic_or_partition
 

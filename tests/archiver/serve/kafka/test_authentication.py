@@ -52,7 +52,7 @@ def wire(endpoint: ServedLake) -> Iterator[Wire]:
 
 
 def topics(wire: Wire) -> list[str]:
-    return [each.name for each in wire.ask(request(3, 12, topics=None)).topics]
+    return [topic.name for topic in wire.ask(request(3, 12, topics=None)).topics]
 
 
 def test_plain(wire: Wire) -> None:
@@ -173,7 +173,7 @@ def test_large_frames_are_read_afterwards(wire: Wire) -> None:
     names = tuple(f"{number:05}" + "x" * 200 for number in range(500))
     from kio.schema.metadata.v12.request import MetadataRequestTopic
 
-    asked = request(3, 12, topics=tuple(MetadataRequestTopic(topic_id=None, name=each) for each in names))
+    asked = request(3, 12, topics=tuple(MetadataRequestTopic(topic_id=None, name=name) for name in names))
     assert len(wire.ask(asked).topics) == 500
 
 

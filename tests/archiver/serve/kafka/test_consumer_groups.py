@@ -117,7 +117,7 @@ def test_offsets_are_for_members_at_their_epoch(wire: Wire) -> None:
     def fetch(member: str | None, epoch: int) -> Any:
         asked = request(9, 9, group_id="g", name=ORDERS, partition_indexes=(0,), member_id=member, member_epoch=epoch)
         (told,) = wire.ask(asked).groups
-        return told.error_code, [each.committed_offset for topic in told.topics for each in topic.partitions]
+        return told.error_code, [partition.committed_offset for topic in told.topics for partition in topic.partitions]
 
     assert fetch("a", 1) == fetch(None, -1) == (OK, [3])
     assert fetch("a", 2) == (ErrorCode.stale_member_epoch, [-1])

@@ -27,7 +27,7 @@ def test_a_response_is_read_by_others(version: int, *, committed: bool) -> None:
     found, size = entity_reader(load_response_schema(1, version))(data, 0)
     assert size == len(data)
     assert getattr(found, "session_id", 77) == 77
-    named = [each.topic_id if version >= BY_ID else each.topic for each in found.responses]
+    named = [response.topic_id if version >= BY_ID else response.topic for response in found.responses]
     assert named == topics
     first, second = found.responses[0].partitions
     assert (first.partition_index, first.error_code, first.records) == (3, ErrorCode.none, b"".join(PARTS))

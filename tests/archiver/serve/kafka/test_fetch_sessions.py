@@ -21,7 +21,7 @@ A, B, C = ("orders", 0), ("orders", 1), ("users", 0)
 
 
 def wanted(*places: PartitionKey, offset: int = 0) -> OrderedDict[PartitionKey, FetchPosition]:
-    return OrderedDict((each, FetchPosition(offset, 100)) for each in places)
+    return OrderedDict((place, FetchPosition(offset, 100)) for place in places)
 
 
 def begun(found: SessionFetch | ErrorCode) -> SessionFetch:
@@ -34,8 +34,8 @@ def opened(*places: PartitionKey) -> tuple[FetchSessions, int]:
     found = begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(*places)))
     assert found.session_id > 0
     assert not found.is_incremental
-    for each in places:
-        assert found.includes(each, (10, 0), has_news=False), "the first answer tells everything"
+    for place in places:
+        assert found.includes(place, (10, 0), has_news=False), "the first answer tells everything"
     return sessions, found.session_id
 
 
@@ -49,7 +49,7 @@ def test_an_incremental_request_goes_on_with_what_is_known() -> None:
     sessions, number = opened(A, B)
     found = begun(sessions.begin(number, 1, by_id=False, positions=wanted(B, C, offset=7), forgotten=[A]))
     assert list(found.partitions) == [B, C]
-    assert [each.offset for each in found.partitions.values()] == [7, 7]
+    assert [partition.offset for partition in found.partitions.values()] == [7, 7]
     assert found.is_incremental
     assert not found.includes(B, (10, 0), has_news=False), "as it was told"
     assert found.includes(B, (11, 0), has_news=False), "the high watermark moved"
@@ -85,7 +85,9 @@ def test_a_client_that_opens_one_after_the_other_holds_few() -> None:
     sessions = FetchSessions()
     numbers = [begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(A))).session_id for _ in range(100)]
     alive = [
-        each for each in numbers if isinstance(sessions.begin(each, 1, by_id=False, positions=wanted()), SessionFetch)
+        number
+        for number in numbers
+        if isinstance(sessions.begin(number, 1, by_id=False, positions=wanted()), SessionFetch)
     ]
     assert alive == numbers[-1:]
 
@@ -98,7 +100,7 @@ def test_epochs_begin_again_after_the_last_one() -> None:
     begun(sessions.begin(number, 1, by_id=False, positions=wanted()))
 
 
-MANY: list[PartitionKey] = [("orders", each) for each in range(_MOST_PARTITIONS)]
+MANY: list[PartitionKey] = [("orders", number) for number in range(_MOST_PARTITIONS)]
 
 
 def test_more_partitions_than_a_session_holds_are_fetched_without_one() -> None:

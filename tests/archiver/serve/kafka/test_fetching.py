@@ -139,10 +139,10 @@ def test_ten_readers_of_one_range_decode_it_once(lake: Lake) -> None:
                 seen.append(read_all(wire, partition_max_bytes=2_000))
 
         threads = [threading.Thread(target=read) for _ in range(10)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(20)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
         assert seen == [list(range(5 * COUNT))] * 10
         assert len(decoded) == len(set(decoded))
 
@@ -317,7 +317,7 @@ def test_a_catalog_that_is_away_stops_nobody(lake: Lake, caplog: pytest.LogCaptu
         fetch(wire, END, max_wait=timedelta(milliseconds=300))
         assert read_all(wire) == list(range(5 * COUNT))
         assert endpoint.topics.open[0].trouble is not None
-        assert sum("served as it was last seen" in each.message for each in caplog.records) == 1, "told once"
+        assert sum("served as it was last seen" in record.message for record in caplog.records) == 1, "told once"
         lake.load = real  # type: ignore[method-assign]
         fetch(wire, END, max_wait=timedelta(milliseconds=300))
         assert endpoint.topics.open[0].trouble is None
@@ -399,7 +399,7 @@ def test_a_fetch_of_thousands_of_partitions_lets_others_have_their_turn() -> Non
     rules = (Rule.parse("User:another", "allow", ("read",), ("*",), ()),)
     session = Session(mechanisms=None, access_of=lambda one: Access(one, rules), principal=ANONYMOUS)
     (topic,) = asked.topics
-    partitions = tuple(replace(topic.partitions[0], partition=each) for each in range(5000))
+    partitions = tuple(replace(topic.partitions[0], partition=number) for number in range(5000))
     service: Any = SimpleNamespace(traffic=Traffic(), most_response_bytes=lambda: 1 << 20)
     turns = 0
 

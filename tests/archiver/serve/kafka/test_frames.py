@@ -47,7 +47,7 @@ def taken(client: socket.socket, size: int) -> bytes:
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_frames_come_whole_and_in_order(sizes: list[int]) -> None:
-    parts: list[bytes | memoryview] = [memoryview(DRAW.randbytes(each)) for each in sizes]
+    parts: list[bytes | memoryview] = [memoryview(DRAW.randbytes(size)) for size in sizes]
     body = b"".join(parts)
     frame = len(body).to_bytes(4, "big") + body
 

@@ -183,15 +183,15 @@ def test_groups_of_other_nodes_are_theirs_to_look_after() -> None:
         ).start()
         await both_settled(made.cluster, other)
         upkeep = made.upkeep()
-        names = [f"group {each}" for each in range(20)]
-        for each in names:
-            made.offsets.commit(each, OFFSETS)
-            made.store.with_offsets.add(each)
+        names = [f"group {number}" for number in range(20)]
+        for name in names:
+            made.offsets.commit(name, OFFSETS)
+            made.store.with_offsets.add(name)
         made.now = 8 * DAY
         await upkeep.look()
         own = other.own.node_id
         assert list(made.offsets.groups()) == sorted(
-            each for each in names if made.cluster.members.coordinator(each).node_id == own
+            name for name in names if made.cluster.members.coordinator(name).node_id == own
         )
         await other.close()
 

@@ -82,7 +82,7 @@ def test_offsets_by_id(wire: Wire, endpoint: ServedLake) -> None:
 def test_all_offsets_of_a_group(wire: Wire, version: int) -> None:
     assert commit(wire, 3) == ErrorCode.none
     (topic,) = fetched(wire, version=version, topics=None).topics
-    assert [each.committed_offset for each in topic.partitions] == [3]
+    assert [partition.committed_offset for partition in topic.partitions] == [3]
 
 
 def test_what_was_never_committed_is_no_offset(wire: Wire) -> None:
@@ -104,7 +104,7 @@ def test_offsets_of_a_topic_that_cannot_be_opened_are_not_taken_for_none(
     endpoint.offsets.commit("g", {("away", 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
     told = fetched(wire, version=version, name="away")
     assert told.error_code == ErrorCode.coordinator_load_in_progress
-    assert {one.error_code for each in told.topics for one in each.partitions} <= {
+    assert {partition.error_code for topic in told.topics for partition in topic.partitions} <= {
         ErrorCode.coordinator_load_in_progress,
         ErrorCode.stale_member_epoch,
     }
@@ -207,10 +207,10 @@ def test_members_wait_for_each_other(endpoint: ServedLake, wire: Wire) -> None:
     found: list[Any] = []
     with Wire(endpoint.port) as other:
         threads = [threading.Thread(target=member, args=(each, found)) for each in (wire, other)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(20)
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
     assert len(found) == 2
     assert {synced.error_code for _, synced in found} == {ErrorCode.none}
     assert {joined.generation_id for joined, _ in found} == {1}

@@ -186,7 +186,7 @@ def test_with_all_rights_no_right_is_missing(endpoint: ServedLake, bob: Wire, ap
 def test_only_what_may_be_described_is_listed(alice: Wire, bob: Wire, version: int) -> None:
     everything = () if version == 0 else None
     assert alice.ask(request(3, version, topics=everything)).topics == ()
-    assert [each.name for each in bob.ask(request(3, version, topics=everything)).topics] == ["orders"]
+    assert [topic.name for topic in bob.ask(request(3, version, topics=everything)).topics] == ["orders"]
 
 
 def test_pages_of_all_topics_leave_out_what_may_not_be_seen(alice: Wire, bob: Wire) -> None:
@@ -205,7 +205,7 @@ def test_groups_of_others_are_not_listed(endpoint: ServedLake, alice: Wire, bob:
         committed = asked(endpoint, 8, 2, group=group)
         assert not errors_in(bob.ask(committed))
     seen, every = (
-        {each.group_id for each in wire.ask(request(16, 4, states_filter=())).groups} for wire in (alice, bob)
+        {group.group_id for group in wire.ask(request(16, 4, states_filter=())).groups} for wire in (alice, bob)
     )
     assert {"mine-1", "theirs"} <= every
     assert seen == {each for each in every if each.startswith("mine-")}, "the tests beside make groups, too"
@@ -265,7 +265,7 @@ def test_members_get_no_topics_that_they_may_not_see(alice: Wire, bob: Wire) -> 
     (told,) = alice.ask(asked_for).groups
     assert (told.error_code, told.members) == (NO_TOPIC, ()), "a member reads what alice may not see"
     (told,) = bob.ask(asked_for).groups
-    assert {each.member_id for each in told.members} == {"a", "b"}
+    assert {member.member_id for member in told.members} == {"a", "b"}
 
 
 def test_some_of_a_request_is_answered_and_some_refused(alice: Wire) -> None:
@@ -289,4 +289,4 @@ def test_metadata_of_a_topic_that_may_not_be_seen_tells_of_no_other_in_any_versi
         for version in range(14):
             told = wire.ask(request(3, version, name="theirs", topic_id=None)).topics
             assert [(one.name, one.error_code) for one in told] == [("theirs", NO_TOPIC)], version
-        assert [one.name for one in wire.ask(request(3, 0, topics=())).topics] == ["orders"]
+        assert [topic.name for topic in wire.ask(request(3, 0, topics=())).topics] == ["orders"]

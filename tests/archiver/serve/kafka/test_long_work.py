@@ -45,7 +45,9 @@ def waiting_fetches() -> Any:
     """Fetch from the end of each partition: only the first one has records."""
     fetch = many(waiting_fetch())
     (topic,) = fetch.topics
-    partitions = tuple(replace(each, fetch_offset=10 if each.partition == 0 else 0) for each in topic.partitions)
+    partitions = tuple(
+        replace(partition, fetch_offset=10 if partition.partition == 0 else 0) for partition in topic.partitions
+    )
     return replace(fetch, topics=(replace(topic, partitions=partitions),))
 
 
@@ -89,7 +91,7 @@ def test_a_fetch_that_waits_for_records_holds_up_no_long_answer(tmp_path: Path) 
         eventually(lambda: bool(begun))
         with Wire(endpoint.port) as second:
             answer = second.ask(earliest())
-        assert {each.error_code for each in answer.topics[0].partitions} == {ErrorCode.none}
+        assert {partition.error_code for partition in answer.topics[0].partitions} == {ErrorCode.none}
         assert len(begun) >= 2, "the fetch also looks at its partitions again in turns"
 
 

@@ -129,7 +129,9 @@ def test_a_client_from_another_node_has_a_table_looked_at_once_for_all_partition
         lake.add(ROWS, None, 0, 1, partition=partition)
     with two_nodes(lake, interval=30.0) as wire:
         loads = Loads(lake)
-        places = [(partition, 1000) for partition in range(PARTITIONS)] + [(PARTITIONS + each, 0) for each in range(50)]
+        places = [(partition, 1000) for partition in range(PARTITIONS)] + [
+            (PARTITIONS + number, 0) for number in range(50)
+        ]
         fetch(wire, *places)
         assert loads.count == 1
         fetch(wire, *places[:PARTITIONS])
@@ -296,7 +298,7 @@ def test_there_are_as_many_partitions_as_the_topic_had(
 ) -> None:
     with served(lake, begins=lambda: begins) as (_, wire):
         (topic,) = wire.ask(request(3, 12, topic_id=None, name=ORDERS)).topics
-        assert sorted(one.partition_index for one in topic.partitions) == list(range(partitions))
+        assert sorted(partition.partition_index for partition in topic.partitions) == list(range(partitions))
 
         def place(partition: int, time: int) -> int:
             asked = request(2, 8, name=ORDERS, timestamp=time, partition_index=partition)
@@ -331,4 +333,6 @@ def test_partitions_without_records_come_with_a_commit_and_get_records_where_the
 
 
 def _tables(lake: Lake) -> list[pa.Table]:
-    return [pq.read_table(one.file_path.removeprefix("file://")).replace_schema_metadata(None) for one in lake.files()]
+    return [
+        pq.read_table(file.file_path.removeprefix("file://")).replace_schema_metadata(None) for file in lake.files()
+    ]

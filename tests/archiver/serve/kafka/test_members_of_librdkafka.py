@@ -31,8 +31,8 @@ ROWS = build([Record(value=b"x")] * 10)
 
 def settled(*nodes: ServedLake) -> None:
     """Wait until all know each other."""
-    eventually(lambda: all(each.cluster.members.is_settled for each in nodes))
-    eventually(lambda: all(len(each.cluster.members.nodes) == len(nodes) for each in nodes))
+    eventually(lambda: all(node.cluster.members.is_settled for node in nodes))
+    eventually(lambda: all(len(node.cluster.members.nodes) == len(nodes) for node in nodes))
 
 
 def moves_with_another(group: str) -> bool:

@@ -110,7 +110,7 @@ def test_a_request_has_only_so_many_elements() -> None:
 def test_elements_of_nested_arrays_and_tags_count_together() -> None:
     read = reader_of(load_request_schema(2, 7))
     data = written(request(2, 7))
-    size = next(each for each in range(100) if fits(read, data, each))
+    size = next(number for number in range(100) if fits(read, data, number))
     assert size >= 2, "a topic and a partition of it, at least"
     tags = b"\x03" + b"\x63\x02hi" * 3
     assert data.endswith(b"\0")

@@ -137,8 +137,8 @@ def test_a_server_that_ends_sends_on_an_answer_that_its_client_takes_slowly(
     size = 240 << 10  # more than the sockets keep, and less than what writing it would wait for
     lake = archived(tmp_path / "lake", build([Record(value=os.urandom(size))]), end=1)
     with ServedLake(lake) as endpoint:
-        for each in endpoint.server._listeners:
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # sockets that it accepts have it too
+        for listener in endpoint.server._listeners:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # sockets that it accepts have it too
         with Wire(endpoint.port) as wire:
             wire.send(framed(fetching(0), 1))
             assert select.select([wire.socket], [], [], SECONDS)[0]

@@ -29,7 +29,7 @@ from tests.support.timing.eventually import eventually
 
 ORDERS = "orders"
 END = 203
-GROUPS = tuple(f"group {each}" for each in range(20))
+GROUPS = tuple(f"group {number}" for number in range(20))
 
 
 def fetch(wire: Wire, offset: int, *, version: int = 12, **changes: Any) -> Any:
@@ -70,17 +70,17 @@ class Two:
         """`lines` is how each reaches the registry."""
         self.lake = lake
         shared = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()} | options
-        own: Sequence[dict[str, Any]] = [{"nodes": each} for each in lines] or [{}, {}]
+        own: Sequence[dict[str, Any]] = [{"nodes": line} for line in lines] or [{}, {}]
         self.nodes = tuple(ServedLake(lake, **shared | each) for each in own)
 
     def __enter__(self) -> Self:
-        for each in self.nodes:
-            each.__enter__()
+        for node in self.nodes:
+            node.__enter__()
         eventually(
-            lambda: all(each.cluster.settled_for >= 0 and len(each.cluster.members.nodes) == 2 for each in self.nodes),
+            lambda: all(node.cluster.settled_for >= 0 and len(node.cluster.members.nodes) == 2 for node in self.nodes),
             "both nodes agree",
         )
-        self.wires = tuple(Wire(each.port) for each in self.nodes)
+        self.wires = tuple(Wire(node.port) for node in self.nodes)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -106,7 +106,7 @@ def test_all_nodes_tell_the_same(two: Two) -> None:
     for version in (9, 12):
         first, second = (each.ask(request(3, version, topics=None)) for each in two.wires)
         assert first == second
-        assert [each.port for each in first.brokers] == [each.port for each in two.nodes]
+        assert [broker.port for broker in first.brokers] == [node.port for node in two.nodes]
         (partition,) = first.topics[0].partitions
         assert partition.leader_id in partition.replica_nodes == partition.isr_nodes
         assert sorted(partition.replica_nodes) == [1, 2]
@@ -151,7 +151,7 @@ def test_each_node_lists_its_own_groups(two: Two) -> None:
     for group in GROUPS:
         for each in two.wires:
             commit(each, 5, group)
-    listed = [[one.group_id for one in each.ask(request(16, 4, states_filter=())).groups] for each in two.wires]
+    listed = [[group.group_id for group in each.ask(request(16, 4, states_filter=())).groups] for each in two.wires]
     assert sorted(listed[0] + listed[1]) == sorted(GROUPS)
     assert listed[0]
     assert listed[1]
@@ -197,9 +197,9 @@ def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
         told = two.wires[0].ask(request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1))
         told = told.groups[0] if version >= 8 else told
         assert told.error_code == error
-        partitions = [one for each in told.topics for one in each.partitions]
-        assert [one.error_code for one in partitions] == ([] if named is None else [named])
-        assert {one.committed_offset for one in partitions} <= {-1}
+        partitions = [partition for topic in told.topics for partition in topic.partitions]
+        assert [partition.error_code for partition in partitions] == ([] if named is None else [named])
+        assert {partition.committed_offset for partition in partitions} <= {-1}
         (found,) = two.wires[0].ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
         assert (found.error_code, found.port) == (ErrorCode.none, two.nodes[1].port)
         if version >= 8:
@@ -207,7 +207,9 @@ def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
             many = tuple(replace(one.groups[0], group_id=f"g{number}") for number in range(20))
             began = time.monotonic()
             answers = two.wires[0].ask(replace(one, groups=many)).groups
-            assert {(each.group_id, each.error_code) for each in answers} == {(each.group_id, error) for each in many}
+            assert {(answer.group_id, answer.error_code) for answer in answers} == {
+                (each.group_id, error) for each in many
+            }
             assert time.monotonic() - began < 9, "each group was waited for"
 
 
@@ -283,7 +285,7 @@ def test_the_coordinator_of_a_group_assigns_partitions_that_came_though_nobody_f
     }
     with ServedLake(lake) as endpoint, Wire(endpoint.port) as wire:
         told = wire.ask(request(68, 1, **member, member_epoch=0, topic_partitions=()))
-        assert [each.partitions for each in told.assignment.topic_partitions] == [(0,)]
+        assert [partition.partitions for partition in told.assignment.topic_partitions] == [(0,)]
         lake.add(ROWS, None, 0, 5, partition=1)
         deadline = time.monotonic() + 10
         while told.assignment is None or told.assignment.topic_partitions[0].partitions != (0, 1):
@@ -357,6 +359,6 @@ def test_a_node_that_leaves_takes_clients_until_the_others_know_it(lake: Lake) -
                     wire.ask(request(3, 12, topics=None))
                     served += 1
         with Wire(staying.port) as wire:
-            assert [each.port for each in wire.ask(request(3, 12, topics=None)).brokers] == [staying.port]
+            assert [broker.port for broker in wire.ask(request(3, 12, topics=None)).brokers] == [staying.port]
         assert served > 1
         ending.result(10)

@@ -104,7 +104,7 @@ class Reader:
     @property
     def offsets(self) -> list[int]:
         """The offsets of all records that it got."""
-        data = [each for each in self.batches if not struct.unpack_from(">h", each, 21)[0] & 0x20]
+        data = [batch for batch in self.batches if not struct.unpack_from(">h", batch, 21)[0] & 0x20]
         return [offset for each in data for offset in records_in(each).column("offset").to_pylist()]
 
 
@@ -133,12 +133,13 @@ def test_many_slow_readers_make_a_file_be_decoded_once(lake: Lake, spilled: Spil
     options |= {"most_connections": 200, "most_per_address": 200}
     with served(lake, **options) as (endpoint, _), ExitStack() as ending:
         readers = [
-            Reader(ending.enter_context(Wire(endpoint.port)), 5 * COUNT * each // READERS) for each in range(READERS)
+            Reader(ending.enter_context(Wire(endpoint.port)), 5 * COUNT * number // READERS)
+            for number in range(READERS)
         ]
         for each in readers:
             each.read()
         counting.opened = 0
-        while sum(each.read() for each in readers):
+        while sum(reader.read() for reader in readers):
             pass
         for number, each in enumerate(readers):
             first = 5 * COUNT * number // READERS
@@ -278,7 +279,7 @@ def test_what_cannot_be_read_from_disk_is_decoded_again(
         reader = Reader(wire, 0)
         reader.read_all()
         assert reader.offsets == list(range(5 * COUNT))
-        assert any("decoded again" in each.message for each in caplog.records)
+        assert any("decoded again" in record.message for record in caplog.records)
 
 
 def test_a_full_disk_slows_readers_down_and_no_more(
@@ -292,12 +293,12 @@ def test_a_full_disk_slows_readers_down_and_no_more(
         reader = Reader(wire, 0)
         reader.read_all()
         assert reader.offsets == list(range(5 * COUNT))
-    assert sum("without a disk" in each.message for each in caplog.records) == 1
+    assert sum("without a disk" in record.message for record in caplog.records) == 1
 
 
 def test_an_error_is_told_where_it_is_and_skips_nothing(lake: Lake, spilled: SpilledChunks) -> None:
     with served(lake, spilled=spilled, cache=1) as (_, wire):
-        path = Path(max(each.file_path for each in lake.files()).removeprefix("file://"))
+        path = Path(max(file.file_path for file in lake.files()).removeprefix("file://"))
         kept = path.read_bytes()
         path.write_bytes(b"not Parquet")
         reader = Reader(wire, 0)
@@ -338,4 +339,4 @@ def test_a_temporary_folder_that_cannot_be_used_is_done_without(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     with pytest.raises(CatalogUnreachable):  # the catalog isn't there
         asyncio.run(Endpoint(load_config(file, {})).run(asyncio.Event()))
-    assert sum("without a disk" in each.message for each in caplog.records) == (not extra)
+    assert sum("without a disk" in record.message for record in caplog.records) == (not extra)

@@ -29,14 +29,14 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 def answers_in(wire: Wire, *offsets: int) -> float:
     """Seconds that the answers take, each with ten batches."""
     began = time.monotonic()
-    for each in offsets:
+    for offset in offsets:
         found = wire.ask(
             request(
                 1,
                 12,
                 topic=ORDERS,
                 partition=0,
-                fetch_offset=each,
+                fetch_offset=offset,
                 max_bytes=10 * SIZE,
                 partition_max_bytes=10 * SIZE,
                 min_bytes=1,

@@ -35,9 +35,9 @@ def numbers(port: int) -> dict[tuple[str, ...], float]:
     """Samples by name and labels, which are in the order of their names."""
     _, text = asked(port, "/metrics")
     return {
-        (each.name.removeprefix("archiver_serve_"), *each.labels.values()): each.value
+        (sample.name.removeprefix("archiver_serve_"), *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(text)
-        for each in family.samples
+        for sample in family.samples
     }
 
 

@@ -44,12 +44,12 @@ class Store:
 def test_commits_that_wait_are_kept_in_one_call_and_the_last_of_a_partition_holds() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
-        await asyncio.gather(*(commits.commit(store.keep, "g", at(each, each % 3)) for each in range(50)))
+        await asyncio.gather(*(commits.commit(store.keep, "g", at(number, number % 3)) for number in range(50)))
         assert store.calls == [("g", None, {("orders", 0): 48, ("orders", 1): 49, ("orders", 2): 47})]
         first = asyncio.ensure_future(commits.commit(store.keep, "g", at(60)))
         await settle(2)
         await asyncio.gather(*(commits.commit(store.keep, "g", at(each)) for each in (61, 62)), first)
-        assert [each[2] for each in store.calls[1:]] == [{("orders", 0): 60}, {("orders", 0): 62}]
+        assert [call[2] for call in store.calls[1:]] == [{("orders", 0): 60}, {("orders", 0): 62}]
         assert not commits._waiting
         assert not commits._keeping
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_kept_is_told_to_each_and_what_follows_is_kept() -> None:
         store, commits = Store(), JointCommits()
         store.is_away = True
         failed = await asyncio.gather(
-            *(commits.commit(store.keep, "g", at(each, each)) for each in range(3)), return_exceptions=True
+            *(commits.commit(store.keep, "g", at(number, number)) for number in range(3)), return_exceptions=True
         )
         assert [type(each) for each in failed] == [RegistryUnreachable] * 3
         store.is_away = False
@@ -97,7 +97,9 @@ def test_what_cannot_be_kept_is_told_to_each_and_what_follows_is_kept() -> None:
 def test_who_goes_away_stops_no_commit() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
-        gone, stays = (asyncio.ensure_future(commits.commit(store.keep, "g", at(each, each))) for each in range(2))
+        gone, stays = (
+            asyncio.ensure_future(commits.commit(store.keep, "g", at(number, number))) for number in range(2)
+        )
         await settle(1)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -14,7 +14,7 @@ def members(*ids: int) -> Members:
 
 
 def leaders(of: Members) -> list[int]:
-    return [of.leaders(TOPIC, each)[0].node_id for each in range(3_000)]
+    return [of.leaders(TOPIC, number)[0].node_id for number in range(3_000)]
 
 
 def test_each_node_has_about_the_same_share() -> None:
@@ -27,8 +27,8 @@ def test_what_a_lost_node_had_moves_and_nothing_else() -> None:
     assert all(new == old for old, new in zip(before, after, strict=True) if old != 2)
     moved = [new for old, new in zip(before, after, strict=True) if old == 2]
     assert 0.4 < moved.count(1) / len(moved) < 0.6
-    groups = [f"group {each}" for each in range(500)]
-    stay = [each for each in groups if members(1, 2, 3).coordinator(each).node_id != 2]
+    groups = [f"group {number}" for number in range(500)]
+    stay = [group for group in groups if members(1, 2, 3).coordinator(group).node_id != 2]
     assert all(members(1, 2, 3).coordinator(each) == members(1, 3).coordinator(each) for each in stay)
 
 

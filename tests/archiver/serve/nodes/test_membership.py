@@ -140,7 +140,7 @@ def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() ->
         again = await made.node(1).start()
         assert again.own.node_id == 1
         assert again.standing("g") is GroupStanding.UNKNOWN
-        assert [each.port for each in again.told.nodes] == [1, 2], (
+        assert [node.port for node in again.told.nodes] == [1, 2], (
             "clients lose connections to nodes that they don't hear of"
         )
         assert again.others is not None

@@ -119,7 +119,7 @@ def test_who_gives_up_leaves_the_turn_to_others() -> None:
             over.set()
             async with asyncio.timeout(5):
                 await tasks[3]
-            assert all(each.cancelled() for each in tasks[:3])
+            assert all(task.cancelled() for task in tasks[:3])
 
     asyncio.run(play())
 

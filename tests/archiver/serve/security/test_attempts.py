@@ -109,12 +109,12 @@ def test_not_all_users_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(attempts, "_MOST_USERS", 10)
         waits = Waits()
         known = Attempts(wait=waits)
-        for each in range(100):
-            await fail(known, "here", str(each))
+        for number in range(100):
+            await fail(known, "here", str(number))
         assert len(known._users) <= 11
         assert len(waits.seconds) == 100
-        for each in range(100):
-            async with known.one("there", str(each)):
+        for number in range(100):
+            async with known.one("there", str(number)):
                 pass
         assert len(known._users) <= 11
         assert not known._addresses

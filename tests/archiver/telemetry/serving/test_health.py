@@ -9,7 +9,7 @@ def test_a_server_starts_serves_misses_something_and_stalls() -> None:
     assert (health.report().status, health.report().ready) == ("starting", False)
     health.ready()
     assert (health.report().status, health.report().ready) == ("ok", True)
-    troubles += [f"trouble {each}" for each in range(30)]
+    troubles += [f"trouble {number}" for number in range(30)]
     report = health.report()
     assert (report.status, report.live, report.ready) == ("degraded", True, True)
     assert report.reasons[-1] == "and 10 more"

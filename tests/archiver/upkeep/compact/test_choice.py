@@ -72,7 +72,7 @@ def test_no_file_that_stays_lies_between() -> None:
 
 def test_overlap_is_a_reason_whatever_the_size() -> None:
     groups = choose([file(0, 99, 5_000), file(50, 149, 5_000), file(200, 299, 5_000)], LIMITS)
-    assert [(len(each.files), each.reasons, each.is_cut) for each in groups] == [(2, {Reason.OVERLAP}, True)]
+    assert [(len(group.files), group.reasons, group.is_cut) for group in groups] == [(2, {Reason.OVERLAP}, True)]
 
 
 def test_bounds_beside_nan_are_a_reason_and_come_first() -> None:

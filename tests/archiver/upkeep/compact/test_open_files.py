@@ -61,7 +61,7 @@ def test_a_file_becomes_one_for_each_partition_of_its_rows(table: CompactedTable
     before = table.records()
     table.repartition("day", "bucket(3, kafka.offset)")
     (done,) = move(table)
-    assert [(each.start_offset, each.end_offset) for new in done.rewritten.files for each in new.spans] == [(0, 30)] * 3
+    assert [(span.start_offset, span.end_offset) for new in done.rewritten.files for span in new.spans] == [(0, 30)] * 3
     assert sum(new.file.rows for new in done.rewritten.files) == done.rows == 30
     assert specs_in(table) == {table.spec_id}
     assert table.records() == before
@@ -76,8 +76,8 @@ def test_footers_name_the_range_and_its_files(table: CompactedTable) -> None:
     table.repartition("bucket(3, kafka.offset)")
     (done,) = move(table)
     origins = [about.origin for about in footers(done)]
-    assert {(each.start_offset, each.end_offset, each.files) for each in origins if each} == {(0, 30, 3)}
-    assert len({each.range_id for each in origins if each}) == 1
+    assert {(origin.start_offset, origin.end_offset, origin.files) for origin in origins if origin} == {(0, 30, 3)}
+    assert len({origin.range_id for origin in origins if origin}) == 1
     assert {about.place for about in footers(done)} == {new.file.partition for new in done.rewritten.files}
 
 
@@ -103,11 +103,11 @@ def test_a_range_that_lay_in_several_files_keeps_its_borders(table: CompactedTab
     for partition_start in (20, 30):
         table.add(partition_start, partition_start + 10)
     move(table)
-    assert [one.offsets for one in table.ranges] == [(0, 40)]
+    assert [range_.offsets for range_ in table.ranges] == [(0, 40)]
     table.repartition("truncate(2, key.__raw__)")
     before = table.records()
     move(table)
-    assert [one.offsets for one in table.ranges] == [(0, 40)]
+    assert [range_.offsets for range_ in table.ranges] == [(0, 40)]
     assert table.records() == before
     assert specs_in(table) == {table.spec_id}
 
@@ -120,12 +120,16 @@ def test_deleted_rows_count_once_whatever_the_number_of_files(table: CompactedTa
     (group,) = groups_of(table)
     assert group.reasons == {Reason.SPEC, Reason.DELETES}
     (done,) = move(table)
-    spans = [each for new in done.rewritten.files for each in new.spans]
-    assert (done.removed, sum(each.removed for each in spans)) == (12, 12)
-    gone = [(each.rows, each.removed) for each in spans if each.start_offset == 20]
+    spans = [span for new in done.rewritten.files for span in new.spans]
+    assert (done.removed, sum(span.removed for span in spans)) == (12, 12)
+    gone = [(span.rows, span.removed) for span in spans if span.start_offset == 20]
     assert gone == [(0, 10)], "the range without a row is in one file"
     assert table.records() == before
-    assert [(one.offsets, one.expected) for one in table.ranges] == [((0, 10), 10), ((10, 20), 10), ((20, 30), 10)]
+    assert [(range_.offsets, range_.expected) for range_ in table.ranges] == [
+        ((0, 10), 10),
+        ((10, 20), 10),
+        ((20, 30), 10),
+    ]
 
 
 def test_files_without_a_row_left_become_no_file(table: CompactedTable) -> None:
@@ -145,7 +149,7 @@ def test_files_end_together_where_ranges_may_end(table: CompactedTable, bound: d
     before = table.records()
     table.repartition("bucket(2, kafka.offset)")
     (done,) = move(table, **bound)
-    places = [{(each.start_offset, each.end_offset) for each in new.spans} for new in done.rewritten.files]
+    places = [{(span.start_offset, span.end_offset) for span in new.spans} for new in done.rewritten.files]
     assert places == [{(0, 10)}, {(0, 10)}, {(10, 20)}, {(10, 20)}, {(20, 30)}, {(20, 30)}]
     assert table.records() == before
 
@@ -234,12 +238,12 @@ def test_any_mix_of_specs_gives_the_same_records_and_digests(archive: Any, case:
         limits = CompactLimits(target_bytes=case["target"], min_files=2, spec_id=table.spec_id)
         for _ in range(3):
             groups = choose(table.sources(), limits)
-            done = [table.merged(each, target_bytes=case["target"], pending_bytes=case["pending"]) for each in groups]
+            done = [table.merged(group, target_bytes=case["target"], pending_bytes=case["pending"]) for group in groups]
             table.put(*done)
             assert {each: table.records(each) for each in before} == before
         assert specs_in(table) <= {table.spec_id}
-        written = [digest_in(each.file_path) for each in table.lake.files()]
-        seen = (SeenRecord(**_plain(each)) for records in before.values() for each in records)
+        written = [digest_in(file.file_path) for file in table.lake.files()]
+        seen = (SeenRecord(**_plain(record)) for records in before.values() for record in records)
         assert not written or add_digests(written) == digest(seen)
 
 
@@ -248,8 +252,8 @@ def spoil(table: CompactedTable, case: dict[str, Any], noise: random.Random) -> 
     if case["mixed"]:
         table.lake.rewrite()
     positions = {
-        each.file.path: [place for place in range(each.file.rows) if noise.random() < case["deleted"]]
-        for each in table.sources()
+        source.file.path: [place for place in range(source.file.rows) if noise.random() < case["deleted"]]
+        for source in table.sources()
     }
     if any(positions.values()):
         table.lake.delete_positions(positions)

@@ -49,7 +49,7 @@ def test_deleted_rows_keep_the_borders_of_their_range(table: CompactedTable) -> 
     before = table.records()
     done = table.merged(group_of(table))
     (new,) = done.rewritten.files
-    assert [(each.start_offset, each.end_offset, each.rows, each.removed) for each in new.spans] == [
+    assert [(span.start_offset, span.end_offset, span.rows, span.removed) for span in new.spans] == [
         (0, 10, 10, 0), (10, 20, 8, 2), (20, 40, 20, 0),
     ]  # fmt: skip
     table.put(done)
@@ -71,7 +71,7 @@ def test_a_file_ends_at_the_target_size(table: CompactedTable) -> None:
         table.add(start, start + 100)
     before = table.records()
     done = table.merged(group_of(table, is_cut=True), target_bytes=1)
-    assert [each.spans[0].start_offset for each in done.rewritten.files] == [0, 100, 200]
+    assert [file.spans[0].start_offset for file in done.rewritten.files] == [0, 100, 200]
     table.put(done)
     assert table.records() == before
 
@@ -80,7 +80,7 @@ def test_a_range_with_missing_rows_is_never_cut(table: CompactedTable) -> None:
     table.add(0, 100)
     table.add(100, 200, expected=3)
     done = table.merged(group_of(table, is_cut=True), target_bytes=1)
-    spans = [(span.start_offset, span.end_offset) for each in done.rewritten.files for span in each.spans]
+    spans = [(span.start_offset, span.end_offset) for file in done.rewritten.files for span in file.spans]
     assert spans == [(0, 100), (100, 200)]
     table.put(done)
 
@@ -88,7 +88,7 @@ def test_a_range_with_missing_rows_is_never_cut(table: CompactedTable) -> None:
 def test_two_rows_of_one_offset_are_refused_by_name(table: CompactedTable) -> None:
     table.add(0, 10)
     table.lake.insert(pq.read_table(table.lake.files()[0].file_path.removeprefix("file://")).slice(4, 1))
-    everything = tuple(replace(each, ranges=()) for each in table.sources())
+    everything = tuple(replace(source, ranges=()) for source in table.sources())
     with pytest.raises(Exception, match="have the same offset") as caught:
         table.merged(FileGroup(files=everything, reasons=frozenset()))
     assert caught.value.context["offset"] == 4  # type: ignore[attr-defined]
@@ -108,7 +108,7 @@ def test_a_file_with_a_page_that_readers_leave_out_is_refused(table: CompactedTa
     table.add(0, 10)
     path = Path(table.add(10, 20).removeprefix("file://"))
     group, whole, before = group_of(table), path.read_bytes(), sorted(path.parent.iterdir())
-    pages = [each for each in page_headers(whole) if each.is_data]
+    pages = [header for header in page_headers(whole) if header.is_data]
     for page in pages:
         path.write_bytes(without_page(whole, page))
         with pytest.raises(BadSegment):
@@ -177,13 +177,13 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
         limits = CompactLimits(target_bytes=case["target"], min_files=case["min_files"])
         for _ in range(2):
             groups = choose(table.sources(), limits)
-            table.put(*(table.merged(each, target_bytes=case["target"], held_bytes=case["held"]) for each in groups))
+            table.put(*(table.merged(group, target_bytes=case["target"], held_bytes=case["held"]) for group in groups))
             assert {each: table.records(each) for each in before} == before
-        for each in table.sources():
-            assert each.partition is not None, "each file has rows of one Kafka partition"
-            assert not each.has_deletes
-            if each.file.path.rpartition("/")[2].startswith("orders-"):
-                rows = pq.read_table(each.file.path.removeprefix("file://"))
+        for source in table.sources():
+            assert source.partition is not None, "each file has rows of one Kafka partition"
+            assert not source.has_deletes
+            if source.file.path.rpartition("/")[2].startswith("orders-"):
+                rows = pq.read_table(source.file.path.removeprefix("file://"))
                 offsets = rows["kafka"].combine_chunks().field("offset").to_pylist()
                 assert offsets == sorted(offsets), "a new file is in order"
 
@@ -191,7 +191,7 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
 def dealt(rows: pa.Table, files: int, noise: Any) -> list[pa.Table]:
     owners = [noise.randrange(files) for _ in range(rows.num_rows)]
     order = noise.sample(range(rows.num_rows), rows.num_rows)
-    found = [rows.take(pa.array([n for n in order if owners[n] == each], pa.int64())) for each in range(files)]
+    found = [rows.take(pa.array([n for n in order if owners[n] == number], pa.int64())) for number in range(files)]
     return [each for each in found if each.num_rows]
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_claims_an_order_it_does_not_have_is_sorted(table: Compacted
     table.add(0, 20_000)
     before = table.records()
     claim_order(table.lake)
-    files = tuple(replace(each, ranges=()) for each in table.sources())
+    files = tuple(replace(source, ranges=()) for source in table.sources())
     done = table.merged(FileGroup(files=files, reasons=frozenset()))
     table.put(done)
     assert table.records() == before

@@ -68,7 +68,7 @@ def is_certain(catalog: MemoryCatalog, *orphans: Orphan) -> bool:
     references = References()
     references.look(catalog.load, ())
     found = never_landed(catalog.load(), orphans, references)
-    assert found in (frozenset(), frozenset(each.path for each in orphans))
+    assert found in (frozenset(), frozenset(orphan.path for orphan in orphans))
     return bool(found)
 
 
@@ -122,7 +122,7 @@ def test_manifests_of_an_attempt_beyond_the_last_snapshot(catalog: MemoryCatalog
     """It brings a file that never landed, either."""
     name = data(time_of(catalog, 0)).name
     one = span(0, 6, 7)
-    upload = replace(one, files=tuple(replace(each, path=f"file:///{name}") for each in one.files))
+    upload = replace(one, files=tuple(replace(file, path=f"file:///{name}") for file in one.files))
     orphan = data(time_of(catalog, 0), name=name)
     assert is_certain(catalog, orphan, *manifests(attempt(catalog, 6, ranges=[upload])))
 
@@ -157,7 +157,7 @@ def test_a_file_that_a_refill_brought_back_does_not_vouch_for_its_former_manifes
 def test_attempt_whose_manifests_are_gone(catalog: MemoryCatalog) -> None:
     """A kill came while they were deleted."""
     lost = raced(catalog)
-    alone = [each for each in manifests(lost) if each.name.startswith("snap-")]
+    alone = [manifest for manifest in manifests(lost) if manifest.name.startswith("snap-")]
     for path in lost.written:
         if not path.rpartition("/")[2].startswith("snap-"):
             Path(path.removeprefix("file://")).unlink()
@@ -181,7 +181,7 @@ def test_manifests_of_the_number_of_an_expired_snapshot_stay(catalog: MemoryCata
 
 def test_manifest_without_its_list_stays(catalog: MemoryCatalog) -> None:
     lost = raced(catalog)
-    alone = [each for each in manifests(lost) if not each.name.startswith("snap-")]
+    alone = [manifest for manifest in manifests(lost) if not manifest.name.startswith("snap-")]
     assert alone
     assert not is_certain(catalog, *alone)
 

@@ -85,12 +85,12 @@ def folder(tmp_path: Path) -> Folder:
 def test_files_are_chained_from_where_the_table_ends(folder: Folder) -> None:
     ids = [folder.put(footer(start, start + 10)) for start in (10, 20, 30)]
     found = folder.look(Ends(reached={0: 10}))
-    assert [(one.id, one.start_offset, one.end_offset) for one in found.ranges] == [
+    assert [(range_.id, range_.start_offset, range_.end_offset) for range_ in found.ranges] == [
         (ids[0], 10, 20),
         (ids[1], 20, 30),
         (ids[2], 30, 40),
     ]
-    assert {one.file and one.file.partition for one in found.ranges} == {PartitionTuple.of_time(5, "day(13)")}
+    assert {range_.file and range_.file.partition for range_ in found.ranges} == {PartitionTuple.of_time(5, "day(13)")}
     assert found.left == ()
 
 
@@ -98,7 +98,7 @@ def test_of_files_with_one_start_the_longest_is_taken(folder: Folder) -> None:
     folder.put(footer(10, 15))
     longest = folder.put(footer(10, 20))
     found = folder.look(Ends(reached={0: 10}))
-    assert [one.id for one in found.ranges] == [longest]
+    assert [range_.id for range_ in found.ranges] == [longest]
     assert [(one.start_offset, one.reason) for one in found.left] == [(10, LeftFor.START)]
 
 
@@ -107,7 +107,7 @@ def test_of_files_with_one_start_those_are_taken_that_lead_furthest(folder: Fold
     wanted = [folder.put(footer(10, 15)), folder.put(footer(15, 40))]
     folder.put(footer(10, 20))
     found = folder.look(Ends(reached={0: 10}))
-    assert [one.id for one in found.ranges] == wanted
+    assert [range_.id for range_ in found.ranges] == wanted
     assert [one.start_offset for one in found.left] == [10]
 
 
@@ -116,14 +116,14 @@ def test_of_files_with_the_same_offsets_the_one_with_most_records_is_taken(folde
     """The other one is a rewrite of it, which lacks rows that another engine had deleted."""
     ids = {rows: folder.put(replace(footer(10, 20), rows=rows)) for rows in ((10, 8) if is_first else (8, 10))}
     found = folder.look(Ends(reached={0: 10}))
-    assert [one.id for one in found.ranges] == [ids[10]]
+    assert [range_.id for range_ in found.ranges] == [ids[10]]
 
 
 def test_a_file_after_a_gap_is_left(folder: Folder) -> None:
     folder.put(footer(10, 20))
     folder.put(footer(21, 30))
     found = folder.look(Ends(reached={0: 10}))
-    assert [one.start_offset for one in found.ranges] == [10]
+    assert [range_.start_offset for range_ in found.ranges] == [10]
     assert [(one.start_offset, one.reason) for one in found.left] == [(21, LeftFor.START)]
 
 

@@ -246,7 +246,7 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
     whole = RowRange(partition=0, start_offset=0, end_offset=5)
     copied = copier.copy(source, whole, without=np.array([1], np.int64))
     assert copied.file is not None
-    assert read_offsets(copied.file.path) == [each for each in offsets if each != 1]
+    assert read_offsets(copied.file.path) == [offset for offset in offsets if offset != 1]
     is_sorted = offsets == sorted(offsets)
     with ParquetFormat().open(OBJECTS, copied.file.path) as reader:
         assert [block.is_sorted for block in reader.blocks()] == [is_sorted]

@@ -65,7 +65,7 @@ def test_rows_from_the_time_on_stay(archive: Any, local: Path):
 @pytest.mark.parametrize("column", ["kafka.partition", "kafka.offset", "kafka.ingest_timestamp"])
 def test_rows_of_a_page_that_readers_leave_out_are_not_taken_for_old_ones(archive: Any, local: Path, column: str):
     data = local.read_bytes()
-    (page,) = [each for each in page_headers(data) if each.is_data and each.column == column]
+    (page,) = [header for header in page_headers(data) if header.is_data and header.column == column]
     local.write_bytes(without_page(data, page))
     found = young(archive, local, INGESTED_MS + 1)
     assert found.offsets == {0: 0, 1: 7}, "a file that can't be read may be young; the other partition doesn't wait"

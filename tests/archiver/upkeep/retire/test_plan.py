@@ -39,11 +39,13 @@ def batched(
     monkeypatch.setattr(plan, "BATCH", 1)
     found = list(in_batches(going, edges, first_offsets=first_offsets, known=known or {}))
     for number, batch in enumerate(found):
-        left = [one for those in found[number + 1 :] for each in those.going for one in each.ranges]
+        left = [range_ for those in found[number + 1 :] for each in those.going for range_ in each.ranges]
         begin = dict(known or {}) | {
             each: offset for each, offset in batch.first_offsets.items() if offset > (known or {}).get(each, 0)
         }
-        assert all(one.end_offset <= begin[one.partition] for each in batch.going for one in each.ranges), "a gap"
+        assert all(range_.end_offset <= begin[range_.partition] for each in batch.going for range_ in each.ranges), (
+            "a gap"
+        )
         assert all(one.start_offset >= begin.get(one.partition, 0) for one in left), "first offsets pass records"
     return found
 

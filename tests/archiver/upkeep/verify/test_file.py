@@ -91,17 +91,17 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
     size = paths[0].stat().st_size
     files = [
         TableFile(
-            path=each.as_uri(),
+            path=path.as_uri(),
             format="parquet",
             rows=ROWS,
-            size_bytes=each.stat().st_size if each.exists() else size,
+            size_bytes=path.stat().st_size if path.exists() else size,
             spec_id=0,
             partition_values=(),
             partitions=ValueBounds(0, 0),
             offsets=ValueBounds(0, ROWS - 1),
             latest=None,
         )
-        for each in paths
+        for path in paths
     ]
     target = VerifyTarget(
         topic="t",
@@ -111,7 +111,7 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
         mappings={1: archive.mapping},
     )
     whole = TallyCut(partition=0, start_offset=0, end_offset=ROWS)
-    wanted = tuple(FileToRead(file=each, cuts=(whole,)) for each in files)
+    wanted = tuple(FileToRead(file=file, cuts=(whole,)) for file in files)
     return verify_files(VerifyTask(target=target, files=wanted))
 
 
@@ -158,7 +158,7 @@ def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any
 def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
     """For any column, needed or not: the archiver did not take the records out."""
     whole = local.read_bytes()
-    pages = [each for each in page_headers(whole) if each.is_data and not each.column.startswith("headers")]
+    pages = [header for header in page_headers(whole) if header.is_data and not header.column.startswith("headers")]
     found = []
     for page in pages:
         local.write_bytes(without_page(whole, page))
@@ -169,7 +169,7 @@ def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
 
 def test_another_number_of_values_in_a_page_header_is_damage(archive: Any, local: Path):
     whole = local.read_bytes()
-    pages = [each for each in page_headers(whole) if each.is_data]
+    pages = [header for header in page_headers(whole) if header.is_data]
     found = []
     for number, page in enumerate(pages):
         local.write_bytes(with_other_count(whole, page, number % 6))

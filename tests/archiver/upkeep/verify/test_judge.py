@@ -66,7 +66,7 @@ def judged(
     results: Sequence[VerifiedFile], ranges: Sequence[StoredRange] = (FIRST, SECOND), *, end: int = 20
 ) -> Judgement:
     evidence = Evidence(
-        ranges=tuple(ClaimedRange(range=one, witness=Witness.JOURNAL) for one in ranges),
+        ranges=tuple(ClaimedRange(range=range_, witness=Witness.JOURNAL) for range_ in ranges),
         starts={0: 0},
         ends={0: end},
         faults=(),

@@ -57,7 +57,7 @@ class Recording:
         self.tasks += tasks
         for at, task in enumerate(tasks):
             results = tuple(
-                VerifiedFile(path=each.file.path, size_bytes=each.file.size_bytes, modified_ms=0) for each in task.files
+                VerifiedFile(path=file.file.path, size_bytes=file.file.size_bytes, modified_ms=0) for file in task.files
             )
             yield TaskOutcome(index=at, result=results, error=None)
 
@@ -71,9 +71,9 @@ def tasks_of(slots: int, *sizes: int) -> list[int]:
     files = wanted(*sizes)
     found = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
     found.read(files)
-    assert found.results.keys() == {each.file.path for each in files}
+    assert found.results.keys() == {file.file.path for file in files}
     assert all(
-        sum(one.file.size_bytes for one in task.files) <= TASK_BYTES or len(task.files) == 1 for task in engine.tasks
+        sum(file.file.size_bytes for file in task.files) <= TASK_BYTES or len(task.files) == 1 for task in engine.tasks
     )
     return [len(task.files) for task in engine.tasks]
 
@@ -115,7 +115,7 @@ class Dying(Recording):
 
     def run_tasks(self, tasks: Sequence[VerifyTask], run: object) -> Iterator[TaskOutcome[Any]]:
         for task, outcome in zip(tasks, super().run_tasks(tasks, run), strict=True):
-            is_dead = any(each.file.path == self._path for each in task.files)
+            is_dead = any(file.file.path == self._path for file in task.files)
             yield TaskOutcome(index=outcome.index, error=WorkerLost("gone")) if is_dead else outcome
 
 
@@ -126,5 +126,5 @@ def test_a_worker_that_dies_takes_the_file_it_died_of_only() -> None:
     found.read(files)
     assert [path for path, each in found.results.items() if each.faults] == [files[150].file.path]
     assert [fault.kind for fault in found.results[files[150].file.path].faults] == [FaultKind.UNREADABLE]
-    assert found.results.keys() == {each.file.path for each in files}
+    assert found.results.keys() == {file.file.path for file in files}
     assert len(engine.tasks) == 4 + 4 + 16

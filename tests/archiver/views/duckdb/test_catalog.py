@@ -34,7 +34,7 @@ class Told:
 
     @property
     def changes(self) -> list[str]:
-        return [each for each in self.statements if not each.startswith("SELECT")]
+        return [statement for statement in self.statements if not statement.startswith("SELECT")]
 
 
 def told(**properties: str) -> list[str]:

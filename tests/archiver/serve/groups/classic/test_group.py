@@ -19,7 +19,7 @@ def test_members_join_and_get_what_the_leader_assigned() -> None:
     joined = course.stable(3)
     assert [len(each.members) for each in joined].count(3) == 1, "one leader"
     assert len({each.generation for each in joined}) == len({each.leader for each in joined}) == 1
-    synced = [each for each in course.answers.values() if isinstance(each, Synced)]
+    synced = [answer for answer in course.answers.values() if isinstance(answer, Synced)]
     assert sorted(each.assignment for each in synced) == sorted(each.member_id.encode() for each in joined)
 
 
@@ -66,7 +66,7 @@ def test_a_leader_that_never_assigns_is_left_out() -> None:
     course = Course()
     tickets = [course.named(session_seconds=1_000.0)[1] for _ in range(2)]
     course.wait(DELAY)
-    follower = next(course.answers[each] for each in tickets if not course.answers[each].members)
+    follower = next(course.answers[ticket] for ticket in tickets if not course.answers[ticket].members)
     waiting = course.sync(follower)
     course.wait(REBALANCE + 0.1)
     assert course.answers[waiting].error == ErrorCode.rebalance_in_progress
@@ -125,7 +125,7 @@ def test_the_protocol_that_all_know_is_chosen() -> None:
         course.named(protocols=(("b", b""), ("c", b"")))[1],
     ]
     course.wait(DELAY)
-    assert {course.answers[each].protocol for each in tickets} == {"b"}
+    assert {course.answers[ticket].protocol for ticket in tickets} == {"b"}
 
 
 def test_who_may_commit() -> None:
@@ -214,9 +214,11 @@ def test_whatever_happens_those_who_live_end_up_in_one_generation(acts: list[tup
         assert course.group.is_unused
         return
     assert course.group.state is GroupState.STABLE
-    assert sorted(course.group.members) == sorted(each.member_id for each in clients.values())
-    assert {each.generation for each in clients.values()} == {course.group.generation}
-    assert {each.assignment for each in clients.values()} == {each.member_id.encode() for each in clients.values()}
+    assert sorted(course.group.members) == sorted(client.member_id for client in clients.values())
+    assert {client.generation for client in clients.values()} == {course.group.generation}
+    assert {client.assignment for client in clients.values()} == {
+        client.member_id.encode() for client in clients.values()
+    }
 
 
 def test_a_leader_that_joins_again_wants_to_assign_anew() -> None:

@@ -47,9 +47,9 @@ def test_where_all_want_the_same_nobody_has_two_more_and_no_more_moves_than_it_t
     found = uniform(dict.fromkeys(sorted(members), frozenset(TOPICS)), there, previous)
     assert max(loads(found)) - min(loads(found)) <= 1
     least, over = divmod(sum(there.values()), len(members))
-    kept = sorted((len(previous.get(each, ())) for each in members), reverse=True)
+    kept = sorted((len(previous.get(member, ())) for member in members), reverse=True)
     could_stay = sum(min(count, least + (place < over)) for place, count in enumerate(kept))
-    assert sum(len(found[each] & previous.get(each, frozenset())) for each in members) == could_stay
+    assert sum(len(found[member] & previous.get(member, frozenset())) for member in members) == could_stay
 
 
 @given(wants=wanted, there=partitions, before=wanted)
@@ -60,7 +60,7 @@ def test_where_they_want_different_topics_no_single_move_makes_it_more_even(
     for held in found.values():
         for topic, _ in held:
             readers = [each for each, topics in wants.items() if topic in topics]
-            assert len(held) - min(len(found[each]) for each in readers) <= 1
+            assert len(held) - min(len(found[reader]) for reader in readers) <= 1
 
 
 @given(wants=wanted, there=partitions)

@@ -149,8 +149,8 @@ class Crowd:
                 self.beat()
 
     def beat(self) -> None:
-        for each in self.clients.values():
-            each.beat()
+        for client in self.clients.values():
+            client.beat()
 
     def settle(self) -> None:
         """Continue until the sessions of dead members are over and their partitions have new owners."""
@@ -173,18 +173,20 @@ def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
         check(crowd.course, crowd.clients.values())
     crowd.settle()
     course, clients = crowd.course, crowd.clients.values()
-    assert sorted(course.group.members) == sorted(each.name for each in clients), "no stuck member"
+    assert sorted(course.group.members) == sorted(client.name for client in clients), "no stuck member"
     known = course.topics
-    wanted = {each.name: {name for name in known if name in each.names | PATTERNS[each.pattern]} for each in clients}
+    wanted = {
+        client.name: {name for name in known if name in client.names | PATTERNS[client.pattern]} for client in clients
+    }
     everything = {
         (known[name].topic_id, number)
         for name in set().union(*wanted.values())
         for number in range(known[name].partitions)
     }
-    assert sorted(place for each in clients for place in each.held) == sorted(everything), "everything is assigned"
-    for each in clients:
-        assert {topic for topic, _ in each.held} <= {known[name].topic_id for name in wanted[each.name]}
-        assert each.epoch == course.group.epoch
+    assert sorted(place for client in clients for place in client.held) == sorted(everything), "everything is assigned"
+    for client in clients:
+        assert {topic for topic, _ in client.held} <= {known[name].topic_id for name in wanted[client.name]}
+        assert client.epoch == course.group.epoch
     assert course.group.state is (ConsumerState.STABLE if clients else ConsumerState.EMPTY)
 
 
@@ -215,13 +217,13 @@ MOST_BEATS = 5
 def beats_until_shared(course: Course, clients: list[Client]) -> int:
     """Let all members send heartbeats in turns until all is shared; how many each of them sent."""
     for beats in range(1, 30):
-        for each in clients:
-            each.beat()
-            each.carry_out()
+        for client in clients:
+            client.beat()
+            client.carry_out()
         course.wait(TIMES.interval)
-        held = sorted(place for each in clients for place in each.held)
+        held = sorted(place for client in clients for place in client.held)
         is_shared = len(held) == PARTITIONS and len(set(held)) == PARTITIONS
-        if is_shared and all(each.held for each in clients) and course.group.state is ConsumerState.STABLE:
+        if is_shared and all(client.held for client in clients) and course.group.state is ConsumerState.STABLE:
             return beats
     pytest.fail("the group doesn't settle")
 
@@ -275,8 +277,8 @@ def test_members_whose_answers_come_too_late_hold_up_nobody() -> None:
     clients += [Client(course, "n0"), Client(course, "n1")]
     clients[-1].beat()
     for _ in range(3):
-        for each in clients:
-            each.beat(loses="time")
+        for client in clients:
+            client.beat(loses="time")
         course.wait(TIMES.interval)
     assert beats_until_shared(course, clients) <= MOST_BEATS + 1
 
@@ -285,16 +287,16 @@ def test_members_whose_answers_come_too_late_hold_up_nobody() -> None:
 def test_a_group_settles_within_a_few_heartbeats(assignor: str) -> None:
     course = Course(topics=topics(orders=PARTITIONS))
     clients = [Client(course, f"m{number:02}") for number in range(MEMBERS)]
-    for each in clients:
-        each.beat()
-        course.group.members[each.name].assignor = assignor
+    for client in clients:
+        client.beat()
+        course.group.members[client.name].assignor = assignor
     assert beats_until_shared(course, clients) <= MOST_BEATS
     for place in (0, MEMBERS // 2, -1):
         bury(course, clients[place], clients)
         assert beats_until_shared(course, clients) <= MOST_BEATS
         clients.append(Client(course, f"n{place:02}"))
         assert beats_until_shared(course, clients) <= MOST_BEATS
-    for each in clients[:3]:  # these come back after they were let go
-        bury(course, each, clients)
-        clients.append(each)
+    for client in clients[:3]:  # these come back after they were let go
+        bury(course, client, clients)
+        clients.append(client)
         assert beats_until_shared(course, clients) <= MOST_BEATS
