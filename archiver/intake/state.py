@@ -68,8 +68,9 @@ class IntakeState:
 
 def covered_state(states: Sequence[Mapping[str, Any]], ends: Mapping[int, int]) -> Mapping[str, Any]:
     """The newest of these states, oldest first, whose rows all end at or before `ends`. Empty if there is none."""
-    for state in reversed(states):
+    newest: Mapping[str, Any] = {}
+    for state in states:
         offsets: Mapping[str, int] = state.get("next_offsets", {})
         if all(offset <= ends.get(int(partition), 0) for partition, offset in offsets.items()):
-            return state
-    return {}
+            newest = state
+    return newest

@@ -80,7 +80,7 @@ class _Numbers(Collector):
         yield _gauge("waiting_bytes", {(topic.topic,): topic.waiting_bytes for topic in topics})
         yield _gauge("log_bytes", {(topic.topic,): topic.disk_bytes for topic in topics})
         yield _gauge("log_ended", {(topic.topic,): int(topic.ended is not None) for topic in topics})
-        offsets = {
+        offsets: dict[tuple[str, ...], int] = {
             (topic.topic, str(partition)): offset
             for topic in topics
             for partition, offset in topic.next_offsets.items()

@@ -116,8 +116,9 @@ def test_erasure_reaches_rows_that_wait_in_the_log(stack: Stack) -> None:
         assert b"value-7" in b"".join(file.read_bytes() for file in folder.glob("*.wal"))
         erased = run("erase", topic, "--where", "key = 'key-0'", "--yes", config=config)
         assert erased.exit_code == 0, erased.output
-        (finished,) = [json.loads(line) for line in erased.output.splitlines() if "finished" in line]
-        assert finished["rows"] == len(range(0, ROWS, 7))
+        events = [json.loads(line) for line in erased.output.splitlines()]
+        (report,) = [event for event in events if event["event"] == "erased"]
+        assert report["records"] == len(range(0, ROWS, 7))
         assert b"value-7" not in b"".join(file.read_bytes() for file in folder.glob("*.wal"))
         put(server.address, topic, batches(2))
         server.process.kill()

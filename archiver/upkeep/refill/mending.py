@@ -63,6 +63,7 @@ class Mender:
     expected: Mapping[str, ExpectedRange]
     copier: RowCopier
     first_offsets: Mapping[int, int] = field(default_factory=dict)
+    most_spans: int = MOST_SPANS
 
     @classmethod
     def of(cls, table: ArchiveTable, expected: Mapping[str, ExpectedRange], target: RewriteTarget) -> Self:
@@ -122,7 +123,7 @@ class Mender:
         return rows if rows <= hole.rows else 0
 
     def absent(self, hole: Hole, restored: Offsets | None = None) -> tuple[tuple[int, int], ...] | None:
-        """The spans without a row once `restored` offsets are back. None if there are more than `MOST_SPANS`."""
+        """The spans without a row once `restored` offsets are back. None if there are more than `most_spans`."""
         one = self.expected[hole.range_id]
         whole = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
         present = self.live.offsets(whole)
@@ -130,7 +131,7 @@ class Mender:
             present = np.union1d(present, restored)
         edges = np.concatenate(([one.start_offset - 1], present, [one.end_offset]))
         gaps = np.flatnonzero(np.diff(edges) > 1)
-        if len(gaps) > MOST_SPANS:
+        if len(gaps) > self.most_spans:
             return None
         return tuple(zip((edges[gaps] + 1).tolist(), edges[gaps + 1].tolist(), strict=True))
 

@@ -166,7 +166,7 @@ def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected:
 
 
 def test_rows_at_accepted_offsets_stand_for_no_other_row(lake: Lake, expected: list[ExpectedRange]) -> None:
-    """Two rows were accepted as gone. They came back, and two others are gone now."""
+    """Two rows were accepted as gone. They came back, and two more are gone now."""
     first, *others = expected
     accepted = replace(first, rows=98, gone=2, accepted=((2, 4),), accepted_rows=2)
     lake.rewrite(lambda table: table.filter(~in_first(table, 5, 7)))

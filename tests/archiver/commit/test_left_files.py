@@ -1,4 +1,4 @@
-"""Which replaced files a rebuild restores: those that the store has, or that it doesn't list."""
+"""A rebuild restores replaced files that the store has or doesn't list."""
 
 from __future__ import annotations
 

@@ -303,11 +303,10 @@ def test_more_records_than_are_missing_are_not_brought_back(proven: Mended) -> N
     assert mender.found_in_files(hole, whole.files) == 0
 
 
-def test_offsets_of_too_many_spans_are_unknown(proven: Mended, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offsets_of_too_many_spans_are_unknown(proven: Mended) -> None:
     mender, hole = proven.mender({0, 2, 4})
     assert mender.absent(hole) == ((1, 2), (3, 4))
-    monkeypatch.setattr("archiver.upkeep.refill.mending.MOST_SPANS", 1)
-    assert mender.absent(hole) is None
+    assert replace(mender, most_spans=1).absent(hole) is None
 
 
 def test_missing_rows_come_from_several_files(proven: Mended) -> None:

@@ -139,7 +139,7 @@ def test_retire_counts_all_files_of_a_range(lake: Lake, archive: Any) -> None:
 def test_missing_rows_below_the_first_offset_are_retired(
     lake: Lake, archive: Any, fate: Fate, *, is_full: bool
 ) -> None:
-    """The first offset has moved past rows that another engine had deleted. A gap after it may hide others."""
+    """The first offset has moved past rows that another engine had deleted. A gap after it may hide more."""
     left = [offset for offset in range(EDGE, ROWS) if is_full or offset != ROWS - 3]
     lake.add(archive.rows, archive.batch(rows_of(archive, left)), 0, ROWS)
     condition: Condition = Below({0: EDGE + 5}) if fate == "retired" else AtOffsets({0: ((EDGE, EDGE + 5),)})
