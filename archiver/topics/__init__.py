@@ -27,6 +27,7 @@ __all__ = [
     "shared_tables",
     "state",
     "state_reader",
+    "table_notes",
     "waiting_errors",
     "written_log",
 ]
