@@ -13,7 +13,14 @@ from pyiceberg.types import StructType
 from catalog.errors import NewerFormat, NotOurTable, TopicRecreated
 from catalog.model import FORMAT_VERSION, TopicRow
 from schema_mapping import names
-from schema_mapping.columns.fixed_ids import FLAT_INGEST_TIMESTAMP_ID
+from schema_mapping.columns.fixed_ids import (
+    BATCH_START_ID,
+    EVENT_TIMESTAMP_ID,
+    FLAT_INGEST_TIMESTAMP_ID,
+    INGEST_TIMESTAMP_ID,
+    OFFSET_ID,
+    PARTITION_ID,
+)
 
 if TYPE_CHECKING:
     from schema_mapping.superseded import Superseded
@@ -70,16 +77,15 @@ DELETE_OLD_METADATA = "write.metadata.delete-after-commit.enabled"
 
 _METRICS = "write.metadata.metrics.column."
 _DEFAULT_METRICS = "write.metadata.metrics.default"
-_FULL = tuple(
-    f"{names.KAFKA}.{name}"
-    for name in (
-        names.PARTITION,
-        names.OFFSET,
-        names.EVENT_TIMESTAMP,
-        names.INGEST_TIMESTAMP,
-        names.BATCH_START,
-    )
+_FULL = (
+    PARTITION_ID,
+    OFFSET_ID,
+    EVENT_TIMESTAMP_ID,
+    INGEST_TIMESTAMP_ID,
+    BATCH_START_ID,
+    FLAT_INGEST_TIMESTAMP_ID,
 )
+"""Other engines may have renamed these columns."""
 _FIXED = {
     "write.delete.mode": "copy-on-write",
     "write.update.mode": "copy-on-write",
@@ -129,8 +135,8 @@ def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None)
     kept = [name for name in scalars if _METRICS + name in (current or {})]
     room = MEASURED_SCALARS - len(kept)
     added = [name for name in scalars if name not in kept][: max(0, room)]
-    flat = schema.find_column_name(FLAT_INGEST_TIMESTAMP_ID)
-    modes = dict.fromkeys(kept + added, "truncate(16)") | dict.fromkeys((*_FULL, *([flat] if flat else [])), "full")
+    whole = filter(None, map(schema.find_column_name, _FULL))
+    modes = dict.fromkeys(kept + added, "truncate(16)") | dict.fromkeys(whole, "full")
     inherited = {name: (current or {}).get(_METRICS + name, mode) for name, mode in modes.items()}
     return {_DEFAULT_METRICS: "none"} | {_METRICS + name: mode for name, mode in inherited.items()}
 

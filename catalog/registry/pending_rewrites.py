@@ -93,7 +93,8 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     """Mark a rewrite as settled: recorded, or never landing. Its files' bounds may have keys that are erased later."""
     connection.execute(
-        "UPDATE metadata SET deleted = true, value = '{}', updated = now() WHERE topic_id = %s AND key = %s AND name = %s",
+        "UPDATE metadata SET deleted = true, value = '{}', updated = now()"
+        " WHERE topic_id = %s AND key = %s AND name = %s",
         (topic.id, _KEY, rewrite.commit_id),
     )
     connection.execute(

@@ -31,11 +31,16 @@ class ClientProtocol(asyncio.StreamReaderProtocol, asyncio.BufferedProtocol):
 
     def __init__(self, reader: ClientReader, buffer: memoryview) -> None:
         super().__init__(reader)
-        self._unread = reader
+        self._unread: ClientReader | None = reader
         self._buffer = buffer
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as BufferedProtocol has it
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._unread.feed_data(self._buffer[:nbytes])
+        if self._unread is not None:
+            self._unread.feed_data(self._buffer[:nbytes])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unread = None  # asyncio's TLS keeps this protocol, and the reader has the transport

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from archiver.commit.left_files import files_in_store
-from archiver.storage.objects import ObjectStore
+from archiver.errors import StorageError
+from archiver.storage.objects import ListedObject, ObjectStore
 from catalog.model import new_id
 from catalog.ranges.replaced_files import ReplacedFile
 from catalog.ranges.stored_ranges import StoredRange
@@ -23,6 +25,17 @@ def test_files_that_the_store_has_are_restored(tmp_path: Path) -> None:
     (folder / there).write_bytes(b"x")
     assert files_in_store(files, table, ObjectStore()) == (files[0], files[2])
     assert files_in_store((), table, ObjectStore()) == ()
+
+
+def test_all_stay_known_if_the_store_cannot_be_listed(tmp_path: Path) -> None:
+    table = MemoryCatalog(tmp_path).load()
+    files = [replaced(f"{table.data_location}/orders-{new_id().lower()}.parquet")]
+    assert files_in_store(files, table, _Unlisted()) == tuple(files)
+
+
+class _Unlisted(ObjectStore):
+    def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
+        raise StorageError("the list was refused", path=folder)
 
 
 def replaced(path: str) -> ReplacedFile:

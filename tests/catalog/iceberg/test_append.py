@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyiceberg.schema import Schema
 from pyiceberg.table.update import AddSchemaUpdate, SetCurrentSchemaUpdate
 from pyiceberg.types import NestedField, StringType
 
@@ -35,6 +36,16 @@ def test_commits_measure_columns_that_another_engine_renamed(tmp_path: Path, cha
     catalog.apply(prepare(catalog.load(), [span(0, 0, 5)], change=changes, commit_id=new_id()))
     assert measured(catalog) == {"id": "truncate(16)", "remark": "truncate(16)"}
     assert catalog.load().schema.find_field(NOTE.field_id).name == "remark"
+
+
+def test_commits_measure_an_offset_column_that_another_engine_renamed(tmp_path: Path) -> None:
+    catalog = MemoryCatalog(tmp_path, ID)
+    text = catalog.load().schema.model_dump_json().replace('"name":"batch_start"', '"name":"first_offset"')
+    renamed = Schema.model_validate_json(text).model_copy(update={"schema_id": 1})
+    catalog.change(AddSchemaUpdate(schema=renamed), SetCurrentSchemaUpdate.model_validate({"schema-id": 1}))
+    catalog.apply(prepare(catalog.load(), [span(0, 0, 5)], change=None, commit_id=new_id()))
+    assert catalog.metadata.properties["write.metadata.metrics.column.kafka.first_offset"] == "full"
+    assert "write.metadata.metrics.column.kafka.batch_start" not in catalog.metadata.properties
 
 
 def test_commits_leave_properties_that_fit(tmp_path: Path) -> None:

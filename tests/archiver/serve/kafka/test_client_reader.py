@@ -34,6 +34,19 @@ def test_a_connection_keeps_64_kib_of_unread_requests() -> None:
     asyncio.run(play())
 
 
+def test_a_closed_connection_gives_up_its_reader() -> None:
+    """asyncio's TLS keeps the protocol, and a reader keeps its transport."""
+
+    async def play() -> ClientProtocol:
+        protocol = ClientProtocol(ClientReader(), memoryview(bytearray(READ_BYTES)))
+        protocol.connection_made(PausableTransport())
+        protocol.connection_lost(None)
+        protocol.buffer_updated(1)
+        return protocol
+
+    assert not any(isinstance(value, ClientReader) for value in vars(asyncio.run(play())).values())
+
+
 def test_frames_arrive_whole_however_they_are_split() -> None:
     async def play() -> None:
         reader, transport = ClientReader(), PausableTransport()
