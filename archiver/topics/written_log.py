@@ -31,6 +31,13 @@ def await_written(registry: Registry, topic: TopicRow, *, purpose: str, clock: C
     log = registry.intake.of_topics([topic]).get(topic.id)
     if log is None or log.drained:
         return
+    if log.is_given_up:
+        raise LogNotWritten(
+            f"the topic's write-ahead log is being given up. {purpose} Run `archiver abandon` again if it doesn't run any"
+            " more, then run this command again",
+            topic=topic.topic,
+            log=log.folder,
+        )
     if log.silent_seconds > SILENT_SECONDS:
         raise _not_written(topic, log, f"its server has not reported for {log.silent_seconds:,.0f} seconds", purpose)
     number = registry.intake.request(topic)
