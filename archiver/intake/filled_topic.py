@@ -18,7 +18,7 @@ from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
 from archiver.intake.events import IntakeObserver, TurnFailed, TurnWritten
-from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, write_turn
+from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, check_reported, write_turn
 from archiver.intake.log_thread import LogThread
 from archiver.intake.segments import LogId, LogSurvey
 from archiver.intake.state import IntakeState
@@ -177,6 +177,7 @@ class FilledTopic:
         if last is not None and last.wal_id != survey.log_id.wal_id and last.drained:
             check_covered(survey.state.next_offsets, ends, topic=name, last=last.folder)
             survey = self._fresh_log()
+        self._check_newest(survey, last, ends)
         folder = f"{platform.node()}:{self._folder}"
         taken = registry.intake.take(
             self._row, wal_id=survey.log_id.wal_id, folder=folder, least_epoch=survey.epoch + 1
@@ -194,6 +195,19 @@ class FilledTopic:
         kept = last.states if last is not None and last.wal_id == survey.log_id.wal_id else ()
         self._table.own(wal_id=survey.log_id.wal_id, epoch=taken.epoch, states=[taken.state, *kept])
         return taken.epoch, log
+
+    def _check_newest(self, survey: LogSurvey, last: IntakeLogRow | None, ends: Mapping[int, int]) -> None:
+        """Raise BadLog if the folder is an older copy, before the log is taken: that would end its good server."""
+        is_own = last is not None and last.wal_id == survey.log_id.wal_id
+        if last is not None and not (is_own or last.drained):
+            return  # the other log is refused when this one is taken
+        state = survey.state
+        if not survey.segments:
+            begins = self._servers.registry.intake.last_state(self._row)
+            state = IntakeState.from_json(begins, most_clients=self._most_clients)
+        check_continuity(state.next_offsets, ends, topic=self.config.name)
+        if last is not None and is_own:
+            check_reported(state.next_offsets, last.next_offsets, topic=self.config.name, log=last.folder)
 
     def _fresh_log(self) -> LogSurvey:
         """Begin another log in the folder: the table has all rows of the earlier log."""

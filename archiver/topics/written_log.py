@@ -26,15 +26,16 @@ class Clock(Protocol):
 def await_written(registry: Registry, topic: TopicRow, *, purpose: str, clock: Clock = time) -> None:
     """Return once the table has all rows that were acknowledged before the call. At once without a log.
 
-    Raises LogNotWritten if the log's server doesn't run, or doesn't write them within ten minutes.
+    Raises LogNotWritten if the log's server doesn't run or doesn't write them within ten minutes, or the log is being given
+    up.
     """
     log = registry.intake.of_topics([topic]).get(topic.id)
     if log is None or log.drained:
         return
     if log.is_given_up:
         raise LogNotWritten(
-            f"the topic's write-ahead log is being given up. {purpose} Run `archiver abandon` again if it doesn't run any"
-            " more, then run this command again",
+            f"the topic's write-ahead log is being given up. {purpose} Run `archiver abandon` again if it doesn't run"
+            " any more, then run this command again",
             topic=topic.topic,
             log=log.folder,
         )

@@ -68,8 +68,8 @@ def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, l
             raise abandoned_error(topic.topic, folder=folder)
         if other != wal_id and not drained and other in _ids(abandoned):
             raise LogElsewhere(
-                "the topic's write-ahead log is being given up: run `archiver abandon TOPIC` again if it doesn't run any"
-                " more, then start the server again",
+                "the topic's write-ahead log is being given up: run `archiver abandon TOPIC` again if it doesn't run"
+                " any more, then start the server again",
                 topic=topic.topic,
                 log=other_folder,
             )

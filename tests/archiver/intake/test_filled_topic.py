@@ -40,15 +40,30 @@ def fill(folder: Path) -> None:
     disk.close()
 
 
-def begin(wal: Path, *, end: int, abandoned: frozenset[str] = frozenset()) -> None:
-    """Open the topic. The registry names another log, which was drained, and the table ends here."""
+def begin(
+    wal: Path,
+    *,
+    end: int,
+    abandoned: frozenset[str] = frozenset(),
+    own: str | None = None,
+    reported: int = 0,
+    drained_end: int | None = None,
+) -> None:
+    """Open the topic. The table ends here. The registry names another log, which was drained, or the log `own`."""
     row = SimpleNamespace(id=1)
-    last = SimpleNamespace(wal_id="another", drained=True, folder="b:/wal", abandoned=abandoned)
+    last = SimpleNamespace(
+        wal_id=own or "another",
+        drained=own is None,
+        folder="b:/wal",
+        abandoned=abandoned,
+        next_offsets={0: reported},
+    )
+    state = {"next_offsets": {"0": end if drained_end is None else drained_end}}
 
     def take(_row: Any, **_: Any) -> None:
         raise _Begun
 
-    intake = SimpleNamespace(of_topics=lambda _: {1: last}, take=take)
+    intake = SimpleNamespace(of_topics=lambda _: {1: last}, take=take, last_state=lambda _: state)
     servers: Any = SimpleNamespace(registry=SimpleNamespace(intake=intake))
     table: Any = SimpleNamespace(register=lambda: (row, {0: end}))
     config: Any = SimpleNamespace(
@@ -82,3 +97,27 @@ def test_an_abandoned_log_is_never_taken_or_replaced(tmp_path: Path) -> None:
         begin(tmp_path, end=2, abandoned=frozenset({before.log_id.wal_id}))
     after = survey(tmp_path / NAME)
     assert (after.log_id, after.state.next_offsets) == (before.log_id, {0: 2})
+
+
+def test_an_older_copy_is_refused_before_its_log_is_taken(tmp_path: Path) -> None:
+    """Taking the log would end the server with the newest folder."""
+    fill(tmp_path / NAME)
+    own = survey(tmp_path / NAME).log_id.wal_id
+    with pytest.raises(BadLog, match="the table has rows that the write-ahead log doesn't know"):
+        begin(tmp_path, own=own, end=3, reported=2)
+    with pytest.raises(BadLog, match=r"its folder is an older copy\. Start the server with the newest folder") as caught:
+        begin(tmp_path, own=own, end=1, reported=3)
+    assert (caught.value.context["log_until"], caught.value.context["acknowledged_until"]) == (2, 3)
+    with pytest.raises(_Begun):
+        begin(tmp_path, own=own, end=2, reported=2)
+
+
+def test_an_empty_log_begins_at_the_drained_offsets(tmp_path: Path) -> None:
+    """A process that ended before its log's first segment repeats the start."""
+    own = survey(tmp_path / NAME).log_id.wal_id
+    with pytest.raises(_Begun):
+        begin(tmp_path, own=own, end=5, reported=5)
+    with pytest.raises(BadLog, match="its folder is an older copy"):
+        begin(tmp_path, own=own, end=5, reported=6)
+    with pytest.raises(BadLog, match="the table has rows"):
+        begin(tmp_path, end=5, drained_end=4)
