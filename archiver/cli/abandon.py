@@ -122,7 +122,8 @@ def _facts(report: AbandonedLog) -> list[str]:
     if doubtful and not log.is_given_up:
         facts.append(
             "rows that were acknowledged after the report are not counted: --until names their offsets. The next"
-            f" {len(doubtful[0]):,} offsets of each partition are not given again, whether or not rows had them"
+            f" {len(doubtful[0]):,} offsets of each partition are not given again, whether or not rows had them. If a"
+            " partition may have got more rows after the report, answer with no, and give a greater --skip"
         )
     return facts + [f"segment {name} can't be read: {reason}" for name, reason in report.unreadable.items()]
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +66,7 @@ class FilledTopic:
         *,
         table: TopicTable | None = None,
         observer: IntakeObserver = ignore,
+        report_seconds: float = _REPORT_SECONDS,
     ) -> None:
         assert config.flight.wal is not None
         self.config = topic
@@ -87,12 +87,14 @@ class FilledTopic:
         self._observer = observer
         self._stop = threading.Event()
         self._is_requested = False
-        self._reports_at = 0.0
+        self._report_seconds = report_seconds
+        self._is_settled = threading.Event()
         self._flushed = 0
         self._turns = 0
         self._error: ContextError | None = None
         self._waits_since: float | None = None if self._log.use.appended == 0 else time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"files-{topic.name}", daemon=True)
+        self._reports = threading.Thread(target=self._run_reports, name=f"reports-{topic.name}", daemon=True)
 
     @property
     def partitions(self) -> int:
@@ -101,6 +103,7 @@ class FilledTopic:
 
     def start(self) -> None:
         self._thread.start()
+        self._reports.start()
 
     def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
         return self._appends.append(batch)
@@ -166,6 +169,9 @@ class FilledTopic:
         except ContextError as error:
             _LOG.warning("rows of %s wait in the write-ahead log %s", self.config.name, self._folder, exc_info=error)
         finally:
+            self._is_settled.set()
+            if self._reports.is_alive():
+                self._reports.join()
             self._disk.close()
 
     def _begin(self, ends: Mapping[int, int]) -> tuple[int, TopicLog]:
@@ -243,14 +249,20 @@ class FilledTopic:
         ends = self._log.next_offsets
         log_id = self._log_id.wal_id
         self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
-        self._reports_at = time.monotonic() + _REPORT_SECONDS
+
+    def _run_reports(self) -> None:
+        """Report in a thread of its own: a turn, or the last one at the end, may take minutes."""
+        while not self._is_settled.is_set():
+            try:
+                self._report()
+            except (RegistryError, IntakeEnded):  # the next turn raises it again
+                pass
+            except Exception:  # noqa: BLE001 - it is logged with its traceback, and reported again
+                _LOG.exception("%s: the log's end was not reported", self.config.name)
+            self._is_settled.wait(self._report_seconds)
 
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            if time.monotonic() >= self._reports_at:
-                self._reports_at = time.monotonic() + _REPORT_SECONDS
-                with suppress(RegistryError, IntakeEnded):  # the next turn raises it again
-                    self._report()
             if not self._is_due(self._log.use):
                 continue
             try:

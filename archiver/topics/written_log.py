@@ -26,7 +26,7 @@ class Clock(Protocol):
 def await_written(registry: Registry, topic: TopicRow, *, purpose: str, clock: Clock = time) -> None:
     """Return once the table has all rows that were acknowledged before the call. At once without a log.
 
-    Raises LogNotWritten if the log is being given up, or its server doesn't run or doesn't write them within ten minutes.
+    Raises LogNotWritten if the log is being given up, or its server doesn't run, or doesn't write them in ten minutes.
     """
     log = registry.intake.of_topics([topic]).get(topic.id)
     if log is None or log.drained:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +16,8 @@ from archiver.intake.disk import LocalDisk
 from archiver.intake.filled_topic import FilledTopic
 from archiver.intake.segments import LogSurvey
 from catalog.errors import LogAbandoned
+from catalog.registry.intake_logs import IntakeLogRow, TakenLog
+from tests.support.intake.abandoned import ROW, MemoryTable
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log, survey_of
 
@@ -121,3 +126,77 @@ def test_an_empty_log_begins_at_the_drained_offsets(tmp_path: Path) -> None:
         begin(tmp_path, own=own, end=5, reported=6)
     with pytest.raises(BadLog, match="the table has rows"):
         begin(tmp_path, end=5, drained_end=4)
+
+
+class ReportedLog:
+    """A registry with the log of one server. `reported` is called after each report."""
+
+    def __init__(self, reported: Callable[[int], None] = lambda _: None) -> None:
+        self.reports: list[dict[int, int]] = []
+        self.drained = False
+        self._reported = reported
+        self._wal_id = ""
+
+    def of_topics(self, _rows: Any) -> dict[int, IntakeLogRow]:
+        if not self._wal_id:
+            return {}
+        at = datetime(2026, 11, 29, tzinfo=UTC)
+        return {
+            ROW.id: IntakeLogRow(
+                wal_id=self._wal_id, folder="host:/wal", epoch=1, drained=self.drained, next_offsets={}, reported_at=at
+            )
+        }
+
+    def last_state(self, _row: Any) -> dict[str, Any]:
+        return {}
+
+    def take(self, _row: Any, *, wal_id: str, **_: Any) -> TakenLog:
+        self._wal_id = wal_id
+        return TakenLog(epoch=1, state={})
+
+    def report(self, _row: Any, *, next_offsets: dict[int, int], **_: Any) -> None:
+        self.reports.append(dict(next_offsets))
+        self._reported(len(self.reports))
+
+    def drain(self, _row: Any, **_: Any) -> bool:
+        self.drained = True
+        return True
+
+
+class OwnedTable(MemoryTable):
+    def own(self, **_: Any) -> None:
+        pass
+
+
+def test_the_end_is_reported_while_files_are_written(tmp_path: Path) -> None:
+    """Also during the last turn, when the server stops."""
+    is_turn, is_reported = threading.Event(), threading.Event()
+    in_turn: list[int] = []
+
+    def reported(_count: int) -> None:
+        if is_turn.is_set():
+            in_turn.append(1)
+            if len(in_turn) > 2:
+                is_reported.set()
+
+    def wait(step: str) -> None:
+        if step == "upload":
+            is_turn.set()
+            assert is_reported.wait(60), "the turn ends only after its reports"
+
+    log = ReportedLog(reported)
+    topic: Any = SimpleNamespace(
+        name=NAME, partitions=1, min_file_size=1 << 30, target_file_size=1 << 30, max_lag=3600.0
+    )
+    config: Any = SimpleNamespace(
+        flight=SimpleNamespace(wal=tmp_path, wal_size=1 << 20, segment_size=1 << 16, max_clients=10)
+    )
+    servers: Any = SimpleNamespace(registry=SimpleNamespace(intake=log))
+    table: Any = OwnedTable(step=wait)
+    filled = FilledTopic(config, topic, servers, table=table, report_seconds=0.01)
+    filled.start()
+    filled.append(batch_of("a", 0, {0: [b"x", b"y"]})).result(60)
+    filled.close()
+    assert log.drained
+    assert log.reports[-1] == {0: 2}
+    assert table.rows() == [(0, b"x"), (1, b"y")]
