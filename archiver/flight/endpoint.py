@@ -106,6 +106,7 @@ class FlightEndpoint:
             health.ready()
             ready(FlightListening(str(Address(self._listen.host, port)), len(topics)))
             await stop.wait()
+            health.stop()
 
     def _open(
         self, settings: TopicConfig, registry: Registry, ending: AsyncExitStack, observer: IntakeObserver
