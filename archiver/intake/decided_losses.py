@@ -18,7 +18,7 @@ from catalog.offset_range import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedLosses:
-    """The next log begins with `state`. `acknowledged` are the next offsets without those that are skipped."""
+    """The next log begins with `state`. `acknowledged` are next offsets without the skipped ones."""
 
     state: IntakeState
     acknowledged: Mapping[int, int]

@@ -196,7 +196,7 @@ def test_a_repeated_command_does_the_same(tmp_path: Path, step: str, at: int) ->
     assert position(registry, "a") == 4
 
 
-def test_a_repeated_command_keeps_the_positions_before_lost_batches(tmp_path: Path) -> None:
+def test_a_repeated_command_keeps_positions(tmp_path: Path) -> None:
     covered = {"sequence": 9, "next_offsets": {"0": 3}, "clients": {"a": [0, 0, 4, []]}}
     pending = {"sequence": 12, "next_offsets": {"0": 5}, "clients": {"a": [0, 0, 6, []]}}
     registry, table = LogRegistry(replace(LOG, states=[covered, pending])), MemoryTable(ends={0: 3})
@@ -214,7 +214,7 @@ def refuse(*_: Any, **__: Any) -> bool:
     raise _Ended
 
 
-def test_rows_that_a_repeated_command_finds_are_not_doubled(tmp_path: Path) -> None:
+def test_a_repeated_command_doubles_no_rows(tmp_path: Path) -> None:
     """Their clients send them again."""
     wal_id = fill(tmp_path / "t")
     registry, table = LogRegistry(replace(LOG, wal_id=wal_id, next_offsets={0: 2})), MemoryTable()

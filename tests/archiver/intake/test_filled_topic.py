@@ -104,7 +104,7 @@ def test_an_abandoned_log_is_never_taken_or_replaced(tmp_path: Path) -> None:
     assert (after.log_id, after.state.next_offsets) == (before.log_id, {0: 2})
 
 
-def test_an_older_copy_is_refused_before_its_log_is_taken(tmp_path: Path) -> None:
+def test_an_older_copy_is_refused_at_once(tmp_path: Path) -> None:
     """Taking the log would end the server with the newest folder."""
     fill(tmp_path / NAME)
     own = survey(tmp_path / NAME).log_id.wal_id

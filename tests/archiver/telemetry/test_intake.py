@@ -72,7 +72,7 @@ def test_health(topic: TopicNumbers, *, live: bool, ready: bool, reasons: tuple[
     assert (report.live, report.ready, report.reasons) == (live, ready, reasons)
 
 
-def test_a_server_that_stops_is_live_while_it_writes_its_rows() -> None:
+def test_a_stopping_server_is_live() -> None:
     topics = [numbers(ended="the server stops taking in rows", problem="the catalog is away")]
     health = IntakeHealth(lambda: topics)
     health.ready()

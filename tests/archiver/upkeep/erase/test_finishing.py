@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -46,9 +47,7 @@ def test_an_erasure_is_finished_only_after_its_search() -> None:
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_an_erasure_stays_open_until_the_log_is_written(
-    is_written: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_erasure_waits_for_the_log(is_written: bool, tmp_path: Path) -> None:
     """Rows that arrived after the first look may be erased, and still be in the log."""
     topic = SimpleNamespace(id=1, topic="t", table="kafka.t")
     finished: list[Any] = []
@@ -79,13 +78,16 @@ def test_an_erasure_stays_open_until_the_log_is_written(
             intake=SimpleNamespace(of_topics=lambda _: {1: log}),
         ),
     )
-    monkeypatch.setattr(finishing, "purge", lambda *_: Purged())
-    monkeypatch.setattr(finishing, "RemovedFiles", lambda *_: SimpleNamespace(look=lambda: None))
-    monkeypatch.setattr(finishing, "remove_copies", lambda *_, **__: Copies())
-    monkeypatch.setattr(finishing, "erase_terms", lambda *_, **__: ({}, ()))
-    monkeypatch.setattr(finishing, "_clean_machine", lambda *_: None)
     report = EraseReport(topic="t", table="kafka.t", dry_run=False, erasure="A")
-    finish(work, report, grace=0.0, now=5.0)
+    with mock.patch.multiple(
+        finishing,
+        purge=lambda *_: Purged(),
+        RemovedFiles=lambda *_: SimpleNamespace(look=lambda: None),
+        remove_copies=lambda *_, **__: Copies(),
+        erase_terms=lambda *_, **__: ({}, ()),
+        _clean_machine=lambda *_: None,
+    ):
+        finish(work, report, grace=0.0, now=5.0)
     assert (finished, report.finished, report.unfinished) == ((["A"], ("A",), ()) if is_written else ([], (), ("A",)))
     assert [event.path for event in events if isinstance(event, EraseFailed)] == [*report.failures]
     assert report.succeeded == is_written
