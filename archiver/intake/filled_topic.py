@@ -251,7 +251,7 @@ class FilledTopic:
         self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
 
     def _run_reports(self) -> None:
-        """Report in a thread of its own: a turn, or the last one at the end, may take minutes."""
+        """Report in a separate thread: a turn, or the last one at the end, may take minutes."""
         while not self._is_settled.is_set():
             try:
                 self._report()
