@@ -288,7 +288,7 @@ class BadLog(IntakeError):
 
 
 class LogNotWritten(IntakeError):
-    """Names the log and its last report. Nothing was changed."""
+    """Names the log."""
 
     retryable: ClassVar[bool] = True
 

@@ -86,7 +86,7 @@ def _ends(values: Sequence[str]) -> Mapping[int, int]:
 def _agrees(consent: Consent) -> Callable[[AbandonedLog], bool]:
     def agrees(report: AbandonedLog) -> bool:
         if not consent(_question(report)):
-            raise ConsentMissing("the question was not answered with yes: nothing is given up", topic=report.topic)
+            raise ConsentMissing("the question was not answered with yes: nothing was changed", topic=report.topic)
         return True
 
     return agrees
@@ -116,11 +116,14 @@ def _facts(report: AbandonedLog) -> list[str]:
         if report.in_folder
         else "the folder `flight.wal` of this machine doesn't have the log",
     ]
+    if log.is_given_up:
+        facts.append("an earlier `archiver abandon` has begun with this, and was interrupted: it is continued")
     doubtful = [partition.doubtful for partition in report.partitions if partition.doubtful is not None]
-    if doubtful:
+    if doubtful and not log.is_given_up:
         facts.append(
             "rows that were acknowledged after the report are not counted: --until names their offsets. The next"
-            f" {len(doubtful[0]):,} offsets of each partition are not given again, whether or not rows had them"
+            f" {len(doubtful[0]):,} offsets of each partition are not given again, whether or not rows had them. If a"
+            " partition may have got more rows after the report, answer with no, and give a greater --skip"
         )
     return facts + [f"segment {name} can't be read: {reason}" for name, reason in report.unreadable.items()]
 

@@ -32,9 +32,9 @@ class FlightSection(Section):
     wal: Path | None = None
     wal_size: Bytes = Field(default=4 << 30, ge=1 << 20)
     segment_size: Bytes = Field(default=64 << 20, ge=1 << 20, le=1 << 30)
-    max_message_size: Bytes = Field(default=16 << 20, ge=64 << 10, le=256 << 20)
+    max_message_size: Bytes = Field(default=64 << 20, ge=64 << 10, le=256 << 20)
     memory: Bytes = Field(default=256 << 20, ge=1 << 20)
-    receive_memory: Bytes = Field(default=4 << 30, ge=1 << 20)
+    receive_memory: Bytes | None = Field(default=None, ge=1 << 20)
     max_streams: int = Field(default=256, ge=1, le=10_000)
     window: int = Field(default=16, ge=1, le=64)
     max_clients: int = Field(default=1_000, ge=1, le=10_000)
@@ -52,7 +52,7 @@ class FlightSection(Section):
     @model_validator(mode="after")
     def _room_for_messages(self) -> Self:
         needed = self.max_streams * self.max_message_size
-        if needed > self.receive_memory:
+        if self.receive_memory is not None and needed > self.receive_memory:
             raise ValueError(
                 f"`max_streams` messages of `max_message_size` need {needed >> 20:,} MiB while they arrive, more than"
                 f" `receive_memory` ({self.receive_memory >> 20:,} MiB): lower one of the first two, or raise the last"

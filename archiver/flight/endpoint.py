@@ -39,8 +39,8 @@ _WORKERS: Final = 2
 _GRACE_SECONDS: Final = 5.0
 _OVERHEAD: Final = 128 << 10
 """Bytes of a message beside the batch."""
-_CONNECTIONS: Final = 2
-"""Connections to the registry for each topic: a lease, and the work."""
+_CONNECTIONS: Final = 3
+"""Connections to the registry for each topic: a lease, the work, and reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ class FlightEndpoint:
             health.ready()
             ready(FlightListening(str(Address(self._listen.host, port)), len(topics)))
             await stop.wait()
+            health.stop()
 
     def _open(
         self, settings: TopicConfig, registry: Registry, ending: AsyncExitStack, observer: IntakeObserver

@@ -1,7 +1,8 @@
 """`archiver abandon`: give up a topic's write-ahead log, and let another one begin.
 
-Readable rows are written to the table first. The rest is recorded as lost, as accepted gaps of a topic of Kafka are.
-Safe to repeat.
+First the registry fences the log, with the decision: no server takes it any more. Then readable rows are written to the
+table, and the rest is recorded as lost, as accepted gaps of a topic of Kafka are. A repeated command continues with the
+decision of the first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from archiver.config import Config, TopicConfig
 from archiver.errors import ConfigError, IntakeError, NotArchived, TopicBusy
+from archiver.intake.decided_losses import DecidedLosses
 from archiver.intake.disk import Disk, LocalDisk
 from archiver.intake.files_turn import rows_to_write
 from archiver.intake.losses import PartitionLosses, losses
@@ -101,12 +103,21 @@ class AbandonLog:
                 return report
             if not self._agrees(report):
                 return replace(report, dry_run=True)
+            state = self._fence(row, log, DecidedLosses.of(salvage.state, report.partitions))
             self._write(report, disk, log.wal_id)
-            state = salvage.state
-            state.next_offsets = {losses.partition: losses.next_offset for losses in report.partitions}
-            if not self._registry.intake.abandon(row, log=log, state=state.to_json()):
-                raise TopicBusy("a server has taken the log since: stop it first", topic=self._topic.name)
+            epoch = log.epoch if log.is_given_up else log.epoch + 1
+            if not self._registry.intake.drain(row, wal_id=log.wal_id, epoch=epoch, state=state.to_json()):
+                raise TopicBusy("another process has given up the log since", topic=self._topic.name)
         return report
+
+    def _fence(self, row: TopicRow, log: IntakeLogRow, decided: DecidedLosses) -> IntakeState:
+        if not log.is_given_up and not self._registry.intake.begin_abandon(row, log=log, state=decided.to_json()):
+            raise TopicBusy(
+                "a server has taken the log or reported since, and nothing was changed: stop it first",
+                topic=self._topic.name,
+                log=log.folder,
+            )
+        return decided.state
 
     def _registered(self) -> tuple[TopicRow, IntakeLogRow]:
         name = self._topic.name
@@ -153,6 +164,12 @@ class AbandonLog:
             return None
 
     def _salvage(self, row: TopicRow, log: IntakeLogRow, ends: Mapping[int, int], disk: Disk | None) -> Salvage:
+        if log.is_given_up:
+            decided = DecidedLosses.from_json(log.states[-1])
+            readable = Salvage(state=decided.state)
+            if disk is not None:
+                readable = find_salvage(disk, topic=self._topic.name, wal_id=log.wal_id, states=())
+            return decided.salvage(readable)
         covered = covered_state([self._registry.intake.last_state(row), *log.states], ends)
         if disk is None:
             return Salvage(state=IntakeState.from_json(covered, most_clients=0))
@@ -181,7 +198,8 @@ class AbandonLog:
                 ends,
                 (log.next_offsets, self._options.until),
                 partitions=self._topic.partitions or 0,
-                skip=self._options.skip,
+                skip=0 if log.is_given_up else self._options.skip,
+                least=DecidedLosses.from_json(log.states[-1]).state.next_offsets if log.is_given_up else {},
             ),
             clients={name: salvage.state.clients.position(name).next_batch_id for name in salvage.state.clients.names},
             in_folder=in_folder,

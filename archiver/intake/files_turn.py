@@ -96,6 +96,22 @@ def check_continuity(next_offsets: Mapping[int, int], ends: Mapping[int, int], *
             )
 
 
+def check_reported(next_offsets: Mapping[int, int], reported: Mapping[int, int], *, topic: str, log: str) -> None:
+    """Raise BadLog if the log's server reported more rows than the log has."""
+    for partition, end in reported.items():
+        if end > next_offsets.get(partition, 0):
+            raise BadLog(
+                "rows were acknowledged that the write-ahead log doesn't know: its folder is an older copy. Start the"
+                " server with the newest folder. If that can't be restored, `archiver abandon TOPIC --dry-run` prints"
+                " which rows only it had",
+                topic=topic,
+                partition=partition,
+                log_until=next_offsets.get(partition, 0),
+                acknowledged_until=end,
+                last_log=log,
+            )
+
+
 def check_covered(next_offsets: Mapping[int, int], ends: Mapping[int, int], *, topic: str, last: str) -> None:
     """Raise BadLog if the table lacks rows of a log before it is replaced."""
     for partition, end in next_offsets.items():

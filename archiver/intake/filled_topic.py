@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +17,7 @@ from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import LocalDisk
 from archiver.intake.events import IntakeObserver, TurnFailed, TurnWritten
-from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, write_turn
+from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, check_reported, write_turn
 from archiver.intake.log_thread import LogThread
 from archiver.intake.segments import LogId, LogSurvey
 from archiver.intake.state import IntakeState
@@ -67,6 +66,7 @@ class FilledTopic:
         *,
         table: TopicTable | None = None,
         observer: IntakeObserver = ignore,
+        report_seconds: float = _REPORT_SECONDS,
     ) -> None:
         assert config.flight.wal is not None
         self.config = topic
@@ -87,12 +87,14 @@ class FilledTopic:
         self._observer = observer
         self._stop = threading.Event()
         self._is_requested = False
-        self._reports_at = 0.0
+        self._report_seconds = report_seconds
+        self._is_settled = threading.Event()
         self._flushed = 0
         self._turns = 0
         self._error: ContextError | None = None
         self._waits_since: float | None = None if self._log.use.appended == 0 else time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"files-{topic.name}", daemon=True)
+        self._reports = threading.Thread(target=self._run_reports, name=f"reports-{topic.name}", daemon=True)
 
     @property
     def partitions(self) -> int:
@@ -101,6 +103,7 @@ class FilledTopic:
 
     def start(self) -> None:
         self._thread.start()
+        self._reports.start()
 
     def append(self, batch: IntakeBatch) -> Future[Acknowledgement]:
         return self._appends.append(batch)
@@ -166,6 +169,9 @@ class FilledTopic:
         except ContextError as error:
             _LOG.warning("rows of %s wait in the write-ahead log %s", self.config.name, self._folder, exc_info=error)
         finally:
+            self._is_settled.set()
+            if self._reports.is_alive():
+                self._reports.join()
             self._disk.close()
 
     def _begin(self, ends: Mapping[int, int]) -> tuple[int, TopicLog]:
@@ -177,6 +183,7 @@ class FilledTopic:
         if last is not None and last.wal_id != survey.log_id.wal_id and last.drained:
             check_covered(survey.state.next_offsets, ends, topic=name, last=last.folder)
             survey = self._fresh_log()
+        self._check_newest(survey, last, ends)
         folder = f"{platform.node()}:{self._folder}"
         taken = registry.intake.take(
             self._row, wal_id=survey.log_id.wal_id, folder=folder, least_epoch=survey.epoch + 1
@@ -194,6 +201,19 @@ class FilledTopic:
         kept = last.states if last is not None and last.wal_id == survey.log_id.wal_id else ()
         self._table.own(wal_id=survey.log_id.wal_id, epoch=taken.epoch, states=[taken.state, *kept])
         return taken.epoch, log
+
+    def _check_newest(self, survey: LogSurvey, last: IntakeLogRow | None, ends: Mapping[int, int]) -> None:
+        """Raise BadLog if the folder is an older copy, before the log is taken: that would end its good server."""
+        is_own = last is not None and last.wal_id == survey.log_id.wal_id
+        if last is not None and not (is_own or last.drained):
+            return  # the other log is refused when this one is taken
+        state = survey.state
+        if not survey.segments:
+            begins = self._servers.registry.intake.last_state(self._row)
+            state = IntakeState.from_json(begins, most_clients=self._most_clients)
+        check_continuity(state.next_offsets, ends, topic=self.config.name)
+        if last is not None and is_own:
+            check_reported(state.next_offsets, last.next_offsets, topic=self.config.name, log=last.folder)
 
     def _fresh_log(self) -> LogSurvey:
         """Begin another log in the folder: the table has all rows of the earlier log."""
@@ -229,14 +249,20 @@ class FilledTopic:
         ends = self._log.next_offsets
         log_id = self._log_id.wal_id
         self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
-        self._reports_at = time.monotonic() + _REPORT_SECONDS
+
+    def _run_reports(self) -> None:
+        """Report in a separate thread: a turn, or the last one at the end, may take minutes."""
+        while not self._is_settled.is_set():
+            try:
+                self._report()
+            except (RegistryError, IntakeEnded):  # the next turn raises it again
+                pass
+            except Exception:  # noqa: BLE001 - it is logged with its traceback, and reported again
+                _LOG.exception("%s: the log's end was not reported", self.config.name)
+            self._is_settled.wait(self._report_seconds)
 
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            if time.monotonic() >= self._reports_at:
-                self._reports_at = time.monotonic() + _REPORT_SECONDS
-                with suppress(RegistryError, IntakeEnded):  # the next turn raises it again
-                    self._report()
             if not self._is_due(self._log.use):
                 continue
             try:

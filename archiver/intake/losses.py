@@ -25,6 +25,11 @@ class PartitionLosses:
     doubtful: OffsetRange | None = None
 
     @property
+    def acknowledged(self) -> int:
+        """The offset after the last row that was acknowledged for certain."""
+        return self.next_offset if self.doubtful is None else self.doubtful.first
+
+    @property
     def steps(self) -> tuple[tuple[OffsetRange | None, OffsetRange | None], ...]:
         """A loss and the saved rows after it, in order of the offsets. Either may be missing."""
         gone = [*self.lost, *([self.doubtful] if self.doubtful else [])]
@@ -45,8 +50,12 @@ def losses(
     *,
     partitions: int,
     skip: int,
+    least: Mapping[int, int],
 ) -> tuple[PartitionLosses, ...]:
-    """By partition. `acknowledged` are next offsets that clients, the registry or the log know of."""
+    """By partition. `acknowledged` are next offsets that clients, the registry or the log know of.
+
+    New rows begin after `skip` more, and not before `least`.
+    """
     sources = (ends, salvage.state.next_offsets, *acknowledged)
     numbers = sorted({*range(partitions), *(number for source in sources for number in source)})
     return tuple(
@@ -56,13 +65,14 @@ def losses(
             end=ends.get(number, 0),
             acknowledged=max(source.get(number, 0) for source in sources),
             skip=skip,
+            least=least.get(number, 0),
         )
         for number in numbers
     )
 
 
 def _of_partition(
-    partition: int, parts: Sequence[OffsetRange], *, end: int, acknowledged: int, skip: int
+    partition: int, parts: Sequence[OffsetRange], *, end: int, acknowledged: int, skip: int, least: int
 ) -> PartitionLosses:
     saved: list[OffsetRange] = []
     lost: list[OffsetRange] = []
@@ -79,11 +89,12 @@ def _of_partition(
     if reached < acknowledged:
         lost.append(OffsetRange(partition, reached, acknowledged - 1))
         reached = acknowledged
+    next_offset = max(reached + skip, least)
     return PartitionLosses(
         partition=partition,
         end=end,
-        next_offset=reached + skip,
+        next_offset=next_offset,
         saved=tuple(saved),
         lost=tuple(lost),
-        doubtful=OffsetRange(partition, reached, reached + skip - 1) if skip else None,
+        doubtful=OffsetRange(partition, reached, next_offset - 1) if next_offset > reached else None,
     )

@@ -95,19 +95,27 @@ class _Numbers(Collector):
 
 
 class IntakeHealth:
-    """Not live if a topic's log has ended: only a start of the server helps."""
+    """Not live if a topic's log has ended, unless the server stops in order: only a start of the server helps."""
 
     def __init__(self, topics: Callable[[], Iterable[TopicNumbers]]) -> None:
         self._topics = topics
         self._is_ready = False
+        self._stops = False
 
     def ready(self) -> None:
         self._is_ready = True
+
+    def stop(self) -> None:
+        """All logs end, and their rows are still written to the tables."""
+        self._stops = True
 
     def report(self) -> HealthReport:
         if not self._is_ready:
             return HealthReport(live=True, ready=False, reasons=("No clients are taken yet",))
         topics = list(self._topics())
+        if self._stops:
+            problems = [f"{topic.topic}: {topic.problem}" for topic in topics if topic.problem is not None]
+            return HealthReport(live=True, ready=False, reasons=("The server stops", *problems))
         ended = [f"{topic.topic}: {topic.ended}" for topic in topics if topic.ended is not None]
         problems = [f"{topic.topic}: {topic.problem}" for topic in topics if topic.problem is not None]
         return HealthReport(live=not ended, ready=not ended, reasons=(*ended, *problems))

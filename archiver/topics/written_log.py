@@ -12,7 +12,7 @@ from catalog.registry import Registry
 from catalog.registry.intake_logs import IntakeLogRow
 
 SILENT_SECONDS: Final = 60.0
-"""A server reports every five seconds, except while it writes files."""
+"""A server reports every five seconds, also while it writes files."""
 WAIT_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 0.5
 
@@ -26,11 +26,18 @@ class Clock(Protocol):
 def await_written(registry: Registry, topic: TopicRow, *, purpose: str, clock: Clock = time) -> None:
     """Return once the table has all rows that were acknowledged before the call. At once without a log.
 
-    Raises LogNotWritten if the log's server doesn't run, or doesn't write them within ten minutes.
+    Raises LogNotWritten if the log is being given up, or its server doesn't run, or doesn't write them in ten minutes.
     """
     log = registry.intake.of_topics([topic]).get(topic.id)
     if log is None or log.drained:
         return
+    if log.is_given_up:
+        raise LogNotWritten(
+            f"the topic's write-ahead log is being given up. {purpose} Run `archiver abandon` again if it doesn't run"
+            " any more, then run this command again",
+            topic=topic.topic,
+            log=log.folder,
+        )
     if log.silent_seconds > SILENT_SECONDS:
         raise _not_written(topic, log, f"its server has not reported for {log.silent_seconds:,.0f} seconds", purpose)
     number = registry.intake.request(topic)

@@ -28,7 +28,8 @@ class IntakeLogRow:
     """`next_offsets` are of `reported_at`, by partition; `silent_seconds` have passed since.
 
     Everything acknowledged before request `written` is in the table, and no longer in the log. The table has all rows
-    of one of the `states`. `abandoned` are the ids of logs that were given up.
+    of one of the `states`. `abandoned` are the ids of logs that were given up: this one, if `archiver abandon` has
+    begun with it, and not ended.
     """
 
     wal_id: str
@@ -42,6 +43,10 @@ class IntakeLogRow:
     written: int = 0
     states: Sequence[Mapping[str, Any]] = ()
     abandoned: frozenset[str] = frozenset()
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.wal_id in self.abandoned
 
 
 def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, least_epoch: int = 0) -> TakenLog:
@@ -61,6 +66,13 @@ def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, l
         epoch = max(epoch, last_epoch + 1)
         if wal_id in _ids(abandoned):
             raise abandoned_error(topic.topic, folder=folder)
+        if other != wal_id and not drained and other in _ids(abandoned):
+            raise LogElsewhere(
+                "the topic's write-ahead log is being given up: run `archiver abandon TOPIC` again if it doesn't run"
+                " any more, then start the server again",
+                topic=topic.topic,
+                log=other_folder,
+            )
         if other != wal_id and not drained:
             raise LogElsewhere(
                 "another write-ahead log has acknowledged rows of the topic. Start the server with that log: it"
@@ -134,13 +146,16 @@ def last_state(connection: Connection, topic: TopicRow) -> Mapping[str, Any]:
     return {} if row is None else dict(row[0])
 
 
-def abandon(connection: Connection, topic: TopicRow, *, log: IntakeLogRow, state: Mapping[str, Any]) -> bool:
-    """Give a log up: another one begins with `state`. False if the log has changed since `log` was read."""
+def begin_abandon(connection: Connection, topic: TopicRow, *, log: IntakeLogRow, state: Mapping[str, Any]) -> bool:
+    """Give a log up, in a new epoch with `state` alone: no server takes it or reports any more.
+
+    False if the log has changed since `log` was read.
+    """
     entry = {"wal_id": log.wal_id, "folder": log.folder, "at": datetime.now(UTC).isoformat(timespec="seconds")}
     updated = connection.execute(
-        "UPDATE intake_logs SET drained = true, state = %s, states = '[]', epoch = epoch + 1, written = requested,"
-        " abandoned = abandoned || %s WHERE topic_id = %s AND wal_id = %s AND epoch = %s AND NOT drained",
-        (Jsonb(state), Jsonb([entry]), topic.id, log.wal_id, log.epoch),
+        "UPDATE intake_logs SET states = %s, epoch = epoch + 1, abandoned = abandoned || %s"
+        " WHERE topic_id = %s AND wal_id = %s AND epoch = %s AND NOT drained AND reported_at = %s",
+        (Jsonb([state]), Jsonb([entry]), topic.id, log.wal_id, log.epoch, log.reported_at),
     )
     return updated.rowcount == 1
 

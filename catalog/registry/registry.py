@@ -315,7 +315,7 @@ class IntakeLogs(Part):
     wrote = in_transaction(intake_logs.wrote)
     keep_states = in_transaction(intake_logs.keep_states)
     last_state = in_statements(intake_logs.last_state)
-    abandon = in_transaction(intake_logs.abandon)
+    begin_abandon = in_transaction(intake_logs.begin_abandon)
     of_topics = in_statements(intake_logs.of_topics)
 
 

@@ -17,7 +17,7 @@ from archiver.upkeep.erase.index_terms import erase_terms
 from archiver.upkeep.erase.local_copies import forget_plans, partition_columns, remove_local_copies
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseReport
-from archiver.upkeep.erase.topic import TopicErasure
+from archiver.upkeep.erase.topic import TopicErasure, unwritten_log
 from archiver.upkeep.removal.conditions import AtOffsets
 from archiver.upkeep.removal.purge import ExpiresOwned, PurgeTerms, RemovedFiles, never_owned, purge
 from archiver.upkeep.removal.snapshots import HoldingSnapshots
@@ -55,6 +55,7 @@ def finish(
     given_up = tuple(each for each in standing.superseded if each not in later)
     erased = work.registry.erasures.offsets(work.topic)
     report.erased = tuple((partition, *span) for partition, spans in sorted(erased.items()) for span in spans)
+    report.failures.update(unwritten_log(work))
     is_held = work.config.topic(work.topic.topic).hold
     report.purged = purge(
         work.table,

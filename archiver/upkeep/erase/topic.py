@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from archiver.config import Config
-from archiver.errors import TopicBusy
+from archiver.errors import LogNotWritten, TopicBusy
 from archiver.observer import ignore
 from archiver.rewrite.settling import settle_rewrites
 from archiver.topics.written_log import await_written
 from archiver.upkeep.archived_topic import known_topics
-from archiver.upkeep.erase.report import EraseObserver
+from archiver.upkeep.erase.report import EraseFailed, EraseObserver
 from archiver.upkeep.reconcile import reconcile
 from archiver.upkeep.removal.work import RemovalWork
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.deletion_gate import refuse_shared
 from catalog.registry import Registry
+from schema_mapping.errors import ContextError
 
 STAGED_TRIES: Final = 30
 STAGED_PAUSE: Final = 2.0
@@ -65,3 +66,22 @@ class TopicErasure(RemovalWork):
     def now_ms(self) -> int:
         """The time by the clock of Postgres, in ms since 1970."""
         return int(self.registry.retention.now() * 1_000)
+
+
+def unwritten_log(work: TopicErasure) -> dict[str, ContextError]:
+    """The write-ahead log that may still have erased rows. They reached the table after the search had begun.
+
+    Empty once its server has removed them.
+    """
+    try:
+        await_written(
+            work.registry,
+            work.topic,
+            purpose="Erased rows may still be in it: the erasure stays open, and `archiver erase TOPIC --finish`"
+            " continues it.",
+        )
+    except LogNotWritten as error:
+        folder = str(error.context["log"])
+        work.observer(EraseFailed(path=folder, error=error))
+        return {folder: error}
+    return {}

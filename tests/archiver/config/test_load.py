@@ -329,10 +329,11 @@ def test_a_flight_topic_needs_partitions_and_a_name(tmp_path: Path) -> None:
 
 
 def test_messages_that_arrive_need_room(tmp_path: Path) -> None:
-    assert load(tmp_path, FLIGHT).flight.receive_memory == 4 << 30
+    for settings in ("", '[flight]\nmax_message_size = "256MiB"\n', "[flight]\nmax_streams = 10_000\n"):
+        assert load(tmp_path, FLIGHT + settings).flight.receive_memory is None
     with pytest.raises(
         ConfigError, match=r"need 8,192 MiB while they arrive, more than `receive_memory` \(4,096 MiB\)"
     ):
-        load(tmp_path, FLIGHT + '[flight]\nmax_message_size = "32MiB"\n')
+        load(tmp_path, FLIGHT + '[flight]\nmax_message_size = "32MiB"\nreceive_memory = "4GiB"\n')
     allowed = load(tmp_path, FLIGHT + '[flight]\nmax_message_size = "32MiB"\nreceive_memory = "8GiB"\n')
     assert allowed.flight.max_streams * allowed.flight.max_message_size == allowed.flight.receive_memory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -155,8 +156,74 @@ def test_logs_that_are_not_lost_are_refused(
 
 
 def test_a_log_that_was_taken_since_is_not_given_up(tmp_path: Path) -> None:
-    with pytest.raises(TopicBusy, match="a server has taken the log since"):
-        job(tmp_path, LogRegistry(LOG, is_changed=True), MemoryTable()).run()
+    registry, table = LogRegistry(LOG, is_changed=True), MemoryTable()
+    with pytest.raises(TopicBusy, match="a server has taken the log or reported since, and nothing was changed"):
+        job(tmp_path, registry, table).run()
+    assert (table.table, registry.state) == ([], None)
+
+
+class _Ended(Exception):
+    pass
+
+
+@pytest.mark.parametrize("step", ["stage", "staged", "commit", "committed"])
+@pytest.mark.parametrize("at", range(8))
+def test_a_repeated_command_does_the_same(tmp_path: Path, step: str, at: int) -> None:
+    """A first command that ended anywhere changes neither the losses nor the positions of clients."""
+    wal_id = fill(tmp_path / "t")
+    damage(tmp_path / "t", b"row-1")
+    registry, table = LogRegistry(replace(LOG, wal_id=wal_id, next_offsets={0: 6})), MemoryTable()
+    steps: list[str] = []
+
+    def end(name: str) -> None:
+        if registry.log is not None and registry.log.is_given_up and name == step:
+            steps.append(name)
+            if len(steps) == at + 1:
+                raise _Ended
+
+    table.step = end
+    with suppress(_Ended):
+        job(tmp_path, registry, table, skip=10).run()
+    if registry.state is None:
+        job(tmp_path, registry, table, skip=77).run()
+    assert table.rows() == [(0, b"row-0"), (2, b"row-2"), (3, b"row-3")]
+    assert {offset for partition, *span in table.lost_spans if partition == 0 for offset in range(*span)} == {
+        1,
+        *range(4, 16),
+    }
+    assert registry.state is not None
+    assert registry.state["next_offsets"] == {"0": 16, "1": 10}
+    assert position(registry, "a") == 4
+
+
+def test_a_repeated_command_keeps_positions(tmp_path: Path) -> None:
+    covered = {"sequence": 9, "next_offsets": {"0": 3}, "clients": {"a": [0, 0, 4, []]}}
+    pending = {"sequence": 12, "next_offsets": {"0": 5}, "clients": {"a": [0, 0, 6, []]}}
+    registry, table = LogRegistry(replace(LOG, states=[covered, pending])), MemoryTable(ends={0: 3})
+    registry.drain = refuse  # type: ignore[method-assign]
+    with pytest.raises(_Ended):
+        job(tmp_path, registry, table).run()
+    assert table.lost_spans == [(0, 3, 105), (1, 0, 100)]
+    del registry.drain
+    report = job(tmp_path, registry, table).run()
+    assert (report.lost_offsets, position(registry, "a")) == (0, 4)
+    assert table.lost_spans == [(0, 3, 105), (1, 0, 100)]
+
+
+def refuse(*_: Any, **__: Any) -> bool:
+    raise _Ended
+
+
+def test_a_repeated_command_doubles_no_rows(tmp_path: Path) -> None:
+    """Their clients send them again."""
+    wal_id = fill(tmp_path / "t")
+    registry, table = LogRegistry(replace(LOG, wal_id=wal_id, next_offsets={0: 2})), MemoryTable()
+    registry.drain = refuse  # type: ignore[method-assign]
+    with pytest.raises(_Ended):
+        job(tmp_path / "none", registry, table, skip=0).run()
+    del registry.drain
+    job(tmp_path, registry, table, skip=0).run()
+    assert (table.rows(), table.lost_spans, position(registry, "a")) == ([], [(0, 0, 2)], 0)
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def salvage(*parts: tuple[int, int], state_end: int = 0) -> Salvage:
 
 
 def of_partition(source: Salvage, *, end: int, reported: int = 0, skip: int = 0) -> PartitionLosses:
-    (partition,) = losses(source, {0: end}, ({0: reported},), partitions=1, skip=skip)
+    (partition,) = losses(source, {0: end}, ({0: reported},), partitions=1, skip=skip, least={})
     return partition
 
 

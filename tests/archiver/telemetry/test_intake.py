@@ -72,6 +72,17 @@ def test_health(topic: TopicNumbers, *, live: bool, ready: bool, reasons: tuple[
     assert (report.live, report.ready, report.reasons) == (live, ready, reasons)
 
 
+def test_a_stopping_server_is_live() -> None:
+    topics = [numbers(ended="the server stops taking in rows", problem="the catalog is away")]
+    health = IntakeHealth(lambda: topics)
+    health.ready()
+    assert not health.report().live
+    health.stop()
+    report = health.report()
+    assert (report.live, report.ready) == (True, False)
+    assert report.reasons == ("The server stops", "t: the catalog is away")
+
+
 def test_an_ended_log_is_not_live_over_http() -> None:
     topics = [numbers(ended="the disk failed")]
     health = IntakeHealth(lambda: topics)

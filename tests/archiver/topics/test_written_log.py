@@ -92,3 +92,9 @@ def test_a_log_without_its_server_is_refused_at_once() -> None:
         wait(server)
     assert caught.value.context["log"] == "host:/wal/sensors"
     assert server.now == 0
+
+
+def test_a_log_that_is_being_given_up_is_refused() -> None:
+    server = FakeServer(replace(LOG, abandoned=frozenset({LOG.wal_id})))
+    with pytest.raises(LogNotWritten, match=r"is being given up. Nothing was erased. Run `archiver abandon` again"):
+        wait(server)

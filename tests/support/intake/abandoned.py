@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,7 +65,17 @@ class LogRegistry:
     def last_state(self, _row: Any) -> Mapping[str, Any]:
         return self.drained_state
 
-    def abandon(self, _row: Any, *, log: IntakeLogRow, state: Mapping[str, Any]) -> bool:
+    def begin_abandon(self, _row: Any, *, log: IntakeLogRow, state: Mapping[str, Any]) -> bool:
         assert log is self.log
+        if self.is_changed:
+            return False
+        stored = json.loads(json.dumps(state))
+        abandoned = log.abandoned | {log.wal_id}
+        self.log = replace(log, epoch=log.epoch + 1, states=[stored], abandoned=abandoned)
+        return True
+
+    def drain(self, _row: Any, *, wal_id: str, epoch: int, state: Mapping[str, Any]) -> bool:
+        assert self.log is not None
+        assert self.log.is_given_up
         self.state = state
-        return not self.is_changed
+        return (wal_id, epoch) == (self.log.wal_id, self.log.epoch)
