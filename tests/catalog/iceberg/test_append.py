@@ -38,7 +38,7 @@ def test_commits_measure_columns_that_another_engine_renamed(tmp_path: Path, cha
     assert catalog.load().schema.find_field(NOTE.field_id).name == "remark"
 
 
-def test_commits_measure_an_offset_column_that_another_engine_renamed(tmp_path: Path) -> None:
+def test_commits_measure_a_renamed_column_of_kafka(tmp_path: Path) -> None:
     catalog = MemoryCatalog(tmp_path, ID)
     text = catalog.load().schema.model_dump_json().replace('"name":"batch_start"', '"name":"first_offset"')
     renamed = Schema.model_validate_json(text).model_copy(update={"schema_id": 1})
