@@ -242,9 +242,9 @@ class AcceptedSpans:
         return spans, sum(acceptance.rows for acceptance in inside)
 
     def of(self, range_: ExpectedRange, *, most: int | None = None) -> ExpectedRange:
-        """The range with its accepted spans, unless they have more rows than were accepted: at `most` so many.
+        """The range with its accepted spans, unless they have more rows than were accepted.
 
-        None if the account doesn't know: then all gone rows may be accepted ones.
+        The account accepted `most`. None if unknown: then all gone rows may be accepted ones.
         """
         spans, rows = self.inside(range_)
         if not spans or rows > range_.gone or (most is not None and rows > most):

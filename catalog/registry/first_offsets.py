@@ -36,13 +36,13 @@ SELECT partition, max(first_offset) FROM (
 
 
 def proven(connection: Connection, topic: TopicRow, claimed: Mapping[int, int]) -> dict[int, int]:
-    """The first offsets that a table claims, up to those that rewrites moved, also unsettled ones.
+    """The first offsets that a table claims, bounded by rewrites, also unsettled ones.
 
     Other engines can change the table's property. Load the table before: so its rewrites are known.
     """
     if not claimed:
         return {}
-    moved = dict(connection.execute(_MOVED, {"topic": topic.id, "unproven": _UNPROVEN}).fetchall())
+    moved: dict[int, int] = dict(connection.execute(_MOVED, {"topic": topic.id, "unproven": _UNPROVEN}).fetchall())
     return {partition: min(offset, moved[partition]) for partition, offset in claimed.items() if partition in moved}
 
 

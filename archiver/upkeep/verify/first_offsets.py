@@ -10,7 +10,7 @@ from catalog.iceberg import properties as keys
 
 
 def proven_first_offsets(sources: VerifySources, journaled: Mapping[int, int]) -> dict[int, int]:
-    """The table's first offsets, up to those that the journal's rewrites or the registry name."""
+    """The table's first offsets, bounded by the offsets that journal or registry name."""
     registered = sources.registry.proven_offsets if sources.registry else {}
     highest = _highest(journaled, registered)
     return {

@@ -32,7 +32,7 @@ _PAUSE: Final = 0.5
 class RegistryState:
     """`account` has expected rows by offset. `journaled` is the journal's newest schema version, 0 if none.
 
-    `proven_offsets` are the table's first offsets up to those that rewrites moved.
+    `proven_offsets` are the table's first offsets, bounded by rewrites.
     """
 
     ranges: tuple[StoredRange, ...]

@@ -75,26 +75,26 @@ def evidence(folder: Path, journal: JournalSurvey, registry: RegistryState | Non
     )
 
 
-def first_offset(found: Evidence) -> int:
-    (claimed,) = found.ranges
+def first_offset(verified: Evidence) -> int:
+    (claimed,) = verified.ranges
     return claimed.first_offset
 
 
-def named(found: Evidence) -> list[tuple[int | None, int | None]]:
-    faults = [fault for fault in found.faults if fault.kind is FaultKind.HISTORY]
+def named(verified: Evidence) -> list[tuple[int | None, int | None]]:
+    faults = [fault for fault in verified.faults if fault.kind is FaultKind.HISTORY]
     assert all("archiver.first-offsets" in fault.message for fault in faults)
     return [(fault.start_offset, fault.end_offset) for fault in faults]
 
 
 @pytest.mark.parametrize("registry", [None, state()], ids=["without registry", "with registry"])
 def test_a_property_that_nothing_else_names_is_a_fault(tmp_path: Path, registry: RegistryState | None) -> None:
-    found = evidence(tmp_path, journal_of(), registry)
-    assert (first_offset(found), named(found)) == (0, [(0, 50)])
+    verified = evidence(tmp_path, journal_of(), registry)
+    assert (first_offset(verified), named(verified)) == (0, [(0, 50)])
 
 
 def test_a_property_beyond_the_expired_offsets_is_a_fault(tmp_path: Path) -> None:
-    found = evidence(tmp_path, journal_of(expired(20)), state({0: 30}, {0: 30}))
-    assert (first_offset(found), named(found)) == (30, [(30, 50)])
+    verified = evidence(tmp_path, journal_of(expired(20)), state({0: 30}, {0: 30}))
+    assert (first_offset(verified), named(verified)) == (30, [(30, 50)])
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_a_property_beyond_the_expired_offsets_is_a_fault(tmp_path: Path) -> Non
     ids=["journal", "journal and an older registry", "registry", "a rewrite that isn't settled"],
 )
 def test_expired_offsets_are_retired(tmp_path: Path, journal: JournalSurvey, registry: RegistryState | None) -> None:
-    found = evidence(tmp_path, journal, registry)
-    assert (first_offset(found), named(found)) == (50, [])
+    verified = evidence(tmp_path, journal, registry)
+    assert (first_offset(verified), named(verified)) == (50, [])
 
 
 def test_offsets_of_a_rebuild_are_neither_retired_nor_a_fault(tmp_path: Path) -> None:
-    found = evidence(tmp_path, JournalSurvey(unreadable={}), state({0: 50}))
-    assert (first_offset(found), named(found)) == (0, [])
+    verified = evidence(tmp_path, JournalSurvey(unreadable={}), state({0: 50}))
+    assert (first_offset(verified), named(verified)) == (0, [])
 
 
 def test_a_journal_begun_after_the_partition_faults_no_property(tmp_path: Path) -> None:
     younger = JournalSurvey(commits=journal_of().commits, unreadable={})
-    found = evidence(tmp_path, younger, None)
-    assert (first_offset(found), named(found)) == (0, [])
+    verified = evidence(tmp_path, younger, None)
+    assert (first_offset(verified), named(verified)) == (0, [])
 
 
 @pytest.mark.parametrize("is_applied", [True, False])
