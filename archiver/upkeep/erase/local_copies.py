@@ -33,8 +33,8 @@ def remove_local_copies(
 ) -> Copies:
     """Delete refused files in the spool with erased offsets.
 
-    Only if each record is in the table, erased, or below `first_offsets`: the file may be the only copy. Raises StorageError, and
-    ReplayError for an unreadable table file.
+    Only if each record is in the table, erased, or below `first_offsets`: the file may be the only copy. Raises
+    StorageError, and ReplayError for an unreadable table file.
     """
     deleted: int = 0
     left: list[str] = []
