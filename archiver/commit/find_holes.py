@@ -6,7 +6,7 @@ Files are read only if counts don't suffice.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final
@@ -52,7 +52,8 @@ def look_again(
     if known is not None and later_than(known, fresh) is not None:
         holes = known.holes
     else:
-        holes = search(fresh, expected, counts_tell=_counts_tell(known, fresh), formats=formats)
+        first = registry.retention.proven_first_offsets(topic, fresh.first_offsets)
+        holes = search(fresh, expected, first, counts_tell=_counts_tell(known, fresh), formats=formats)
     before = registry.rows.last_checked(topic)
     suspects = find_suspects(fresh, expected, known=known, formats=formats)
     checked = _with_suspects(fresh, expected, holes, suspects, known=known, before=before)
@@ -73,13 +74,14 @@ def look_again(
 def search(
     table: ArchiveTable,
     expected: Sequence[ExpectedRange],
+    first_offsets: Mapping[int, int],
     *,
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
     """The missing rows of `expected`. `counts_tell` if no other engine added rows.
 
-    Rows that certainly lie below a partition's first offset are retired, not missing.
+    Rows that certainly lie below the partition's offset in `first_offsets` are retired, not missing.
     """
     if _counts_agree(table, expected):
         return ()
@@ -92,7 +94,7 @@ def search(
         for _, group in groupby(suspects, key=lambda each: each.partition)
         for window in _windows(group)
         for hole in _missing(live, window)
-        if hole.end_offset > table.first_offsets.get(hole.partition, 0)
+        if hole.end_offset > first_offsets.get(hole.partition, 0)
     )
 
 

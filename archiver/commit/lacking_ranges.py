@@ -89,10 +89,8 @@ def add_lacking_ranges(
         ranges=ranges,
         account=contents.account,
         retained=Retained(
-            first_offsets={
-                partition: max(contents.first_offsets.get(partition, 0), table.first_offsets.get(partition, 0))
-                for partition in contents.first_offsets.keys() | table.first_offsets.keys()
-            },
+            first_offsets=contents.first_offsets,
+            claimed_offsets=table.first_offsets,
             holds=contents.holds,
             erased=[
                 (commit_id, (partition, start, end))

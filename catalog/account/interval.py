@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
@@ -78,6 +78,12 @@ class Interval:
 
     def retire(self) -> Self:
         return replace(self, expected=0, digest=NO_RECORDS, retired=self.retired + self.expected)
+
+
+def accepted_rows(intervals: Iterable[Interval], offsets: OffsetRange) -> int | None:
+    """The rows accepted as gone in the intervals at `offsets`. None without such an interval."""
+    touched = [interval for interval in intervals if interval.offsets.overlaps(offsets)]
+    return sum(interval.removed + interval.lost for interval in touched) if touched else None
 
 
 def merged(intervals: Sequence[Interval]) -> Interval:

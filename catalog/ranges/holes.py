@@ -241,9 +241,15 @@ class AcceptedSpans:
         spans = tuple(joined(span for acceptance in inside for span in acceptance.spans))
         return spans, sum(acceptance.rows for acceptance in inside)
 
-    def of(self, range_: ExpectedRange) -> ExpectedRange:
+    def of(self, range_: ExpectedRange, *, most: int | None = None) -> ExpectedRange:
+        """The range with its accepted spans, unless they have more rows than were accepted.
+
+        The account accepted `most`. None if unknown: then all gone rows may be accepted ones.
+        """
         spans, rows = self.inside(range_)
-        return replace(range_, accepted=spans, accepted_rows=rows).proven if spans else range_
+        if not spans or rows > range_.gone or (most is not None and rows > most):
+            return range_
+        return replace(range_, accepted=spans, accepted_rows=rows)
 
 
 def _first_of(accepted: AcceptedOffsets) -> int:

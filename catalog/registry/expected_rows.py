@@ -11,6 +11,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from catalog.account.interval import accepted_rows as rows_accepted
 from catalog.digests import add_digests
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange
 from catalog.offset_range import OffsetRange
@@ -35,8 +36,14 @@ def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRa
         (topic.id,),
     )
     ranges = (_expected_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
-    accepted = AcceptedSpans(accepted_rows.load(connection, topic))
-    return tuple(accepted.of(range_) for range_ in ranges if range_.rows > 0)
+    expected = tuple(range_ for range_ in ranges if range_.rows > 0)
+    acceptances = accepted_rows.load(connection, topic)
+    if not acceptances:
+        return expected
+    spans = AcceptedSpans(acceptances)
+    placed = (OffsetRange.of_range(range_) for range_ in expected if spans.inside(range_)[0])
+    account = account_rows.touched(connection, topic, placed)
+    return tuple(spans.of(range_, most=rows_accepted(account, OffsetRange.of_range(range_))) for range_ in expected)
 
 
 def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:

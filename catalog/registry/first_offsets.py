@@ -6,6 +6,7 @@ Ranges below are summed up as one row of `files` per partition. Idempotent.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from catalog.model import TopicRow
 from catalog.ranges.replaced_files import removal_reason
@@ -14,10 +15,35 @@ from catalog.ranges.rewrite import Rewrite
 from catalog.registry import file_rows
 from catalog.registry.postgres import Connection
 
+_JOURNALED: Final = "journal"
+_UNPROVEN: Final = "rebuild"
+"""Stored as the commit of first offsets that a rebuild took from the table's property."""
+
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, int]:
     found = connection.execute("SELECT partition, first_offset FROM first_offsets WHERE topic_id = %s", (topic.id,))
     return dict(found.fetchall())
+
+
+_MOVED: Final = """
+SELECT partition, max(first_offset) FROM (
+    SELECT partition, first_offset FROM first_offsets WHERE topic_id = %(topic)s AND commit_id <> %(unproven)s
+    UNION ALL SELECT partition::integer, first_offset::bigint
+    FROM metadata, jsonb_each_text(value->'first_offsets') AS rewrite(partition, first_offset)
+    WHERE topic_id = %(topic)s AND key = 'rewrite' AND NOT deleted
+) AS known GROUP BY partition
+"""
+
+
+def proven(connection: Connection, topic: TopicRow, claimed: Mapping[int, int]) -> dict[int, int]:
+    """The first offsets that a table claims, bounded by rewrites, also unsettled ones.
+
+    Other engines can change the table's property. Load the table before: so its rewrites are known.
+    """
+    if not claimed:
+        return {}
+    moved: dict[int, int] = dict(connection.execute(_MOVED, {"topic": topic.id, "unproven": _UNPROVEN}).fetchall())
+    return {partition: min(offset, moved[partition]) for partition, offset in claimed.items() if partition in moved}
 
 
 def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
@@ -50,17 +76,21 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
         _sum_up(connection, topic, partition, offset)
 
 
-def restore(connection: Connection, topic: TopicRow, first: Mapping[int, int], *, commit_id: str) -> None:
-    for partition, offset in sorted(first.items()):
-        _note(connection, topic, partition, offset, commit_id)
+def restore(connection: Connection, topic: TopicRow, journaled: Mapping[int, int], claimed: Mapping[int, int]) -> None:
+    """Store the first offsets of the journal, and those above that only the table claims."""
+    for partition, offset in sorted(journaled.items()):
+        _note(connection, topic, partition, offset, _JOURNALED)
+    for partition, offset in sorted(claimed.items()):
+        _note(connection, topic, partition, offset, _UNPROVEN)
 
 
 def _note(connection: Connection, topic: TopicRow, partition: int, offset: int, commit_id: str) -> None:
     connection.execute(
         "INSERT INTO first_offsets (topic_id, partition, first_offset, commit_id) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (topic_id, partition) DO UPDATE SET first_offset = excluded.first_offset,"
-        " commit_id = excluded.commit_id, moved_at = now() WHERE first_offsets.first_offset < excluded.first_offset",
-        (topic.id, partition, offset, commit_id),
+        " commit_id = excluded.commit_id, moved_at = now() WHERE first_offsets.first_offset < excluded.first_offset"
+        " OR (first_offsets.first_offset = excluded.first_offset AND first_offsets.commit_id = %s)",
+        (topic.id, partition, offset, commit_id, _UNPROVEN),
     )
 
 

@@ -105,6 +105,8 @@ class RangeReader(Part):
     unfinished = in_transaction(pending_rewrites.unfinished)
     both_books = in_transaction(account_rows.both_books)
     accepted_offsets = in_statements(accepted_rows.load)
+    proven_first_offsets = in_statements(first_offsets.proven)
+    first_offsets = in_statements(first_offsets.load)
 
 
 class Files(Part):
@@ -192,6 +194,7 @@ class PendingRewrites(Part):
 
 
 class Retention(Part):
+    proven_first_offsets = in_statements(first_offsets.proven)
     first_offsets = in_transaction(first_offsets.load)
     ranges = in_transaction(removable.ranges)
     removed_files = in_transaction(removable.removed_files)

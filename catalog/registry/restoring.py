@@ -39,16 +39,20 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """First offsets, holds, erased spans with their commit, and files that left the table."""
+    """First offsets, holds, erased spans with their commit, and files that left the table.
+
+    `first_offsets` are the journal's, `claimed_offsets` the table's.
+    """
 
     first_offsets: Mapping[int, int] = field(default_factory=dict)
+    claimed_offsets: Mapping[int, int] = field(default_factory=dict)
     holds: Sequence[Hold] = ()
     erased: Sequence[tuple[str, tuple[int, int, int]]] = ()
     replaced: Sequence[ReplacedFile] = ()
 
 
 def restore_retained(connection: Connection, topic: TopicRow, known: Retained) -> None:
-    first_offsets.restore(connection, topic, known.first_offsets, commit_id="rebuild")
+    first_offsets.restore(connection, topic, known.first_offsets, known.claimed_offsets)
     for hold in known.holds:
         holds.keep(connection, topic, hold)
     replaced_rows.restore(connection, topic, known.replaced)

@@ -94,9 +94,9 @@ def test_holes_are_looked_for_in_files_of_any_format(tmp_path: Path, table: Lake
     ranges = archived(tmp_path, 0, 2, ArrowFormat())
     commit(table, ranges)
     wanted = [_expected(range_) for range_ in ranges]
-    assert search(loaded(table), wanted, formats=NEW) == ()
+    assert search(loaded(table), wanted, {}, formats=NEW) == ()
     beside = replace(wanted[1], files=(ExpectedFile(path="file:///gone.arrow", rows=3),), end_offset=5, rows=3)
-    (hole,) = search(loaded(table), [wanted[0], beside], formats=NEW)
+    (hole,) = search(loaded(table), [wanted[0], beside], {}, formats=NEW)
     assert (hole.start_offset, hole.end_offset, hole.rows) == (4, 5, 1)
 
 

@@ -52,7 +52,7 @@ def check(stack: Stack, config: Path, topic: str) -> None:
     """The table gives back every record of Kafka, in order, and the registry misses nothing."""
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
     with Workshop.of(config) as shop:
-        assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic)) == ()
+        assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic), shop.table.first_offsets) == ()
         assert shop.registry.files.pending(shop.topic) == ()
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
     assert Verify(load_config(config), [topic], engine=InlineEngine()).run().succeeded
@@ -134,7 +134,7 @@ def test_an_archiver_appends_and_others_delete_meanwhile(stack: Stack, archived:
     left = [each for each in from_kafka(stack, topic, PARTITIONS) if (each.partition, each.offset) != (1, 3)]
     assert from_archive(config, topic, PARTITIONS) == left
     with Workshop.of(config) as shop:
-        (hole,) = search(shop.table, shop.registry.rows.expected_ranges(shop.topic))
+        (hole,) = search(shop.table, shop.registry.rows.expected_ranges(shop.topic), shop.table.first_offsets)
         assert (hole.partition, hole.start_offset, hole.end_offset, hole.rows) == (1, 3, 4, 1)
 
 

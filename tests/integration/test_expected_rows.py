@@ -16,6 +16,7 @@ from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Acceptance, AlteredRange, Checked, GoneRows, Hole
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from catalog.registry import Registry
+from catalog.registry.restoring import Retained
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack
 
@@ -302,3 +303,22 @@ def test_accepted_offsets_are_known_by_range(
     one, other = registry.rows.expected_ranges(orders)
     assert (one.accepted, one.accepted_rows, one.gone, one.unplaced) == (first.offsets, 3, 3, 0)
     assert (other.accepted, other.accepted_rows) == (((15, 17),), 1)
+
+
+def test_rewrites_prove_first_offsets(registry: Registry, orders: TopicRow) -> None:
+    """Also before they are settled. A rebuild proves only what the journal names."""
+
+    def restore(journaled: dict[int, int]) -> None:
+        retained = Retained(first_offsets=journaled, claimed_offsets={0: 50})
+        state = registry.ledger.load(orders)
+        registry.restore(orders, table_uuid=UUID(int=2), state=state, records=(), ranges=(), retained=retained)
+
+    restore({})
+    assert registry.retention.proven_first_offsets(orders, {0: 50}) == {}
+    restore({0: 50})
+    assert registry.retention.proven_first_offsets(orders, {0: 60}) == {0: 50}
+    rewrite = Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=(), first_offsets={0: 70, 1: 9})
+    registry.rewrites.begin(orders, rewrite)
+    assert registry.retention.proven_first_offsets(orders, {0: 60, 1: 10}) == {0: 60, 1: 9}
+    registry.rewrites.finish(orders, rewrite)
+    assert registry.retention.proven_first_offsets(orders, {0: 90}) == {0: 70}

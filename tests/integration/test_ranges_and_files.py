@@ -66,7 +66,7 @@ def check(stack: Stack, config: Path, topic: str, *, records: list[Seen] | None 
     wanted = from_kafka(stack, topic, 1) if records is None else records
     assert from_archive(config, topic, 1) == wanted
     with Workshop.of(config) as shop:
-        assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic)) == ()
+        assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic), shop.table.first_offsets) == ()
         assert shop.registry.files.pending(shop.topic) == ()
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
 

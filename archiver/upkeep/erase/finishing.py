@@ -96,7 +96,10 @@ def finish(
 def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:
     spool = work.config.archive.spool
     archived = {each: reached.next_offset for each, reached in table.offsets.items()}
-    local = remove_local_copies(spool, table, erased, archived=archived, formats=work.formats)
+    first_offsets = work.registry.retention.proven_first_offsets(work.topic, table.first_offsets)
+    local = remove_local_copies(
+        spool, table, erased, archived=archived, first_offsets=first_offsets, formats=work.formats
+    )
     report.local, report.local_deleted = local.left, local.deleted
     report.partition_columns = partition_columns(table)
     if report.partition_columns:

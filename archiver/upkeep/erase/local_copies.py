@@ -23,12 +23,18 @@ from schema_mapping.columns.fixed import OFFSET_ID
 
 
 def remove_local_copies(
-    spool: Path, table: ArchiveTable, erased: Spans, *, archived: Mapping[int, int], formats: SegmentFormats
+    spool: Path,
+    table: ArchiveTable,
+    erased: Spans,
+    *,
+    archived: Mapping[int, int],
+    first_offsets: Mapping[int, int],
+    formats: SegmentFormats,
 ) -> Copies:
     """Delete refused files in the spool with erased offsets.
 
-    Only if each record is in the table, erased or retired: the file may be the only copy. Raises StorageError, and
-    ReplayError for an unreadable table file.
+    Only if each record is in the table, erased, or below `first_offsets`: the file may be the only copy. Raises
+    StorageError, and ReplayError for an unreadable table file.
     """
     deleted: int = 0
     left: list[str] = []
@@ -43,11 +49,12 @@ def remove_local_copies(
             if origin is None or not _is_of(origin, table) or not _overlaps(origin, erased):
                 continue
             offsets = _offsets(path, formats)
+            offsets = offsets[offsets >= first_offsets.get(origin.partition, 0)]
         except StorageError:
             left.append(str(path))  # it may hold anything
             continue
         is_archived = origin.end_offset <= archived.get(origin.partition, 0)
-        if not is_archived or not _are_known(offsets, origin.partition, table, erased, rows):
+        if not is_archived or not _are_known(offsets, origin.partition, erased, rows):
             left.append(str(path))
             continue
         path.unlink(missing_ok=True)
@@ -92,12 +99,9 @@ def _uri(path: Path) -> str:
     return f"file://{path.absolute()}"  # not escaped: `as_uri` would make another path of one with spaces
 
 
-def _are_known(
-    offsets: Offsets, partition: int, table: ArchiveTable, erased: Spans, rows: Callable[[], TableRows]
-) -> bool:
+def _are_known(offsets: Offsets, partition: int, erased: Spans, rows: Callable[[], TableRows]) -> bool:
     edges = np.array(erased.get(partition, ()), np.int64).reshape(-1)
-    stays = offsets >= table.first_offsets.get(partition, 0)
-    wanted = offsets[stays & (np.searchsorted(edges, offsets, side="right") % 2 == 0)]
+    wanted = offsets[np.searchsorted(edges, offsets, side="right") % 2 == 0]
     if not len(wanted):
         return True
     between = RowRange(partition=partition, start_offset=int(wanted.min()), end_offset=int(wanted.max()) + 1)

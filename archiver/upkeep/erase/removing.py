@@ -95,7 +95,8 @@ def _search(
     ranges = work.registry.retention.ranges(work.topic)  # before the table: so it has them
     expected = work.registry.rows.expected_ranges(work.topic)
     table = work.catalog.reload(work.table)
-    holes = search(table, expected, formats=work.formats)
+    first = work.registry.retention.proven_first_offsets(work.topic, table.first_offsets)
+    holes = search(table, expected, first, formats=work.formats)
     if holes:
         raise UpkeepError(
             "the table lacks archived rows, and those to be erased may be among them: run `archiver refill TOPIC`"

@@ -134,7 +134,8 @@ class Rebuild:
             ranges=found.ranges,
             account=(*journal.account, *(Interval.of(stored, is_unknown=True) for stored in found.unknown)),
             retained=Retained(
-                first_offsets=_furthest(table.first_offsets, journal.first_offsets),
+                first_offsets=journal.first_offsets,
+                claimed_offsets=table.first_offsets,
                 holds=journal.holds,
                 erased=journal.erased,
                 replaced=files_in_store(journal.replaced, table, objects),
@@ -242,10 +243,6 @@ def _choices(options: MappingOptions) -> Iterator[MappingOptions]:
     yield options
     if options.keeps_types:
         yield replace(options, well_known_types="struct", keeps_types=False)
-
-
-def _furthest(first: Mapping[int, int], second: Mapping[int, int]) -> dict[int, int]:
-    return {each: max(first.get(each, 0), second.get(each, 0)) for each in first.keys() | second.keys()}
 
 
 def _has_columns(table: ArchiveTable, change: SchemaChange) -> bool:

@@ -66,12 +66,18 @@ class Mender:
     most_spans: int = MOST_SPANS
 
     @classmethod
-    def of(cls, table: ArchiveTable, expected: Mapping[str, ExpectedRange], target: RewriteTarget) -> Self:
+    def of(
+        cls,
+        table: ArchiveTable,
+        expected: Mapping[str, ExpectedRange],
+        target: RewriteTarget,
+        first_offsets: Mapping[int, int],
+    ) -> Self:
         return cls(
             live=TableRows(table, target.formats, target),
             expected=expected,
             copier=RowCopier(target),
-            first_offsets=table.first_offsets,
+            first_offsets=first_offsets,
         )
 
     def from_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> Mending:

@@ -58,6 +58,7 @@ class Found:
     erased: Mapping[int, Sequence[tuple[int, int]]]
     unknown: tuple[Hole, ...]
     """Offsets that the table lost and the registry has no range of."""
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
 
     def has_erased(self, hole: Hole) -> bool:
         return bool(self.erased_in(hole))
@@ -107,7 +108,8 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        holes = search(table, expected, formats=self.formats)
+        first_offsets = registry.retention.proven_first_offsets(topic, table.first_offsets)
+        holes = search(table, expected, first_offsets, formats=self.formats)
         range_ids = [hole.range_id for hole in holes]
         ranges = {range_.id: range_ for range_ in registry.files.ranges(topic, range_ids)}
         lacking = [range_ for range_ in expected if range_.id in set(range_ids)]
@@ -126,6 +128,7 @@ class RefillWork:
             is_back=is_back,
             erased=self._erased(table) if holes or is_back else {},
             unknown=self._unknown(table) if is_back else (),
+            first_offsets=first_offsets,
         )
 
     def _erased(self, table: ArchiveTable) -> dict[int, tuple[tuple[int, int], ...]]:
@@ -218,7 +221,7 @@ class RefillWork:
     def mender(self, found: Found) -> Mender:
         versions = self.registry.ledger.load(self.topic).versions
         target = RewriteTarget.of(found.table, versions, self.config, self.formats)
-        return Mender.of(found.table, found.expected, target)
+        return Mender.of(found.table, found.expected, target, found.first_offsets)
 
     @staticmethod
     def objects(found: Found) -> ObjectStore:

@@ -65,12 +65,13 @@ class RemovalWork(TableWork):
             return
         places = {} if dry_run else places_of(table, [file for component in components for file in component.files])
         target = self.target(table)
+        first_offsets = self.registry.retention.proven_first_offsets(table.topic, table.first_offsets)
         tasks = [
             RemovalTask(
                 target=target,
                 component=component,
                 removal=removal,
-                first_offsets=table.first_offsets,
+                first_offsets=first_offsets,
                 places={file.path: places[file.path] for file in component.files if file.path in places},
                 dry_run=dry_run,
             )

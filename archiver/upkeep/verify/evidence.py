@@ -11,14 +11,16 @@ from typing import Final
 from archiver.storage.journal_survey import JournalSurvey
 from archiver.upkeep.verify.file_claims import FileClaim
 from archiver.upkeep.verify.findings import Fault, FaultKind
+from archiver.upkeep.verify.first_offsets import proven_first_offsets, unnamed_first_offsets
 from archiver.upkeep.verify.late_entry import LateEntry
 from archiver.upkeep.verify.sources import VerifySources
 from catalog.account.comparison import Difference, compare, differences
-from catalog.account.interval import Interval
+from catalog.account.interval import Interval, accepted_rows
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.lineage import first_archived
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, ulid_in
 from catalog.offset_range import OffsetRange
+from catalog.ranges.holes import AcceptedSpans
 from catalog.ranges.spans import Cover, uncovered
 from catalog.ranges.stored_ranges import StoredRange
 
@@ -96,12 +98,13 @@ def evidence_of(sources: VerifySources) -> Evidence:
         Fault(kind=FaultKind.JOURNAL, message=str(error), file=path)
         for path, error in sorted(sources.journal.unreadable.items())
     ]
-    every = _journaled(sources.journal)
-    journaled = [one for one in every if one.start_offset < ends.get(one.partition, 0)]
+    current = current_ranges(sources.journal.commits, sources.journal.accepted)
+    journaled = [one for one in current.ranges if one.start_offset < ends.get(one.partition, 0)]
     starts = _starts(sources.journal)
     known = [ClaimedRange(range=one, witness=Witness.JOURNAL) for one in journaled]
     registered = () if sources.registry is None else sources.registry.ranges
-    faults += _beyond(sources.reach, every, registered)
+    faults += _beyond(sources.reach, current.ranges, registered)
+    faults += unnamed_first_offsets(sources, current.first_offsets, starts)
     in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
     if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
         faults += contradictions(journaled, in_table)
@@ -112,13 +115,15 @@ def evidence_of(sources: VerifySources) -> Evidence:
     if sources.has_journal:
         faults += [_unjournaled(one) for one in more if _is_due(one, sources.journal)]
     account = () if sources.registry is None else sources.registry.account
+    accounts = {Witness.JOURNAL: current.account, Witness.REGISTRY: account}
+    first_offsets = proven_first_offsets(sources, current.first_offsets)
     unnamed = [interval.offsets for interval in account if interval.is_unknown]
     unknown = Cover(unnamed)
     known += [
         ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(OffsetRange.of_range(one)))
         for one in more
     ]
-    ranges, overlapping = _disjoint(map(partial(_with_acts, sources), known))
+    ranges, overlapping = _disjoint(map(partial(_with_acts, sources.accepted, accounts, first_offsets), known))
     faults += [
         Fault(
             kind=FaultKind.JOURNAL,
@@ -132,12 +137,19 @@ def evidence_of(sources: VerifySources) -> Evidence:
     return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults), named=_first_named(sources))
 
 
-def _with_acts(sources: VerifySources, claimed: ClaimedRange) -> ClaimedRange:
+def _with_acts(
+    accepted: AcceptedSpans,
+    accounts: Mapping[Witness, Sequence[Interval]],
+    first_offsets: Mapping[int, int],
+    claimed: ClaimedRange,
+) -> ClaimedRange:
     one = claimed.range
-    spans, rows = sources.accepted.inside(one)
-    gone = sum(file.erased + file.lost for file in one.files)
-    first = sources.table.first_offsets.get(one.partition, 0)
-    return replace(claimed, accepted=spans if rows <= gone else (), first_offset=first)
+    spans, rows = accepted.inside(one)
+    if spans:
+        gone = sum(file.erased + file.lost for file in one.files)
+        most = accepted_rows(accounts[claimed.witness], OffsetRange.of_range(one))
+        spans = spans if rows <= (gone if most is None else min(gone, most)) else ()
+    return replace(claimed, accepted=spans, first_offset=first_offsets.get(one.partition, 0))
 
 
 def _beyond(
@@ -158,10 +170,6 @@ def _beyond(
                 start_offset=there,
                 end_offset=end,
             )
-
-
-def _journaled(journal: JournalSurvey) -> tuple[StoredRange, ...]:
-    return current_ranges(journal.commits, journal.accepted).ranges
 
 
 def _first_named(sources: VerifySources) -> dict[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.config import Config
@@ -30,7 +30,10 @@ _PAUSE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryState:
-    """`account` has expected rows by offset. `journaled` is the journal's newest schema version, 0 if none."""
+    """`account` has expected rows by offset. `journaled` is the journal's newest schema version, 0 if none.
+
+    `proven_offsets` are the table's first offsets, bounded by rewrites.
+    """
 
     ranges: tuple[StoredRange, ...]
     account: tuple[Interval, ...]
@@ -38,6 +41,8 @@ class RegistryState:
     mappings: Mapping[int, str]
     journaled: int = 0
     accepted: tuple[AcceptedOffsets, ...] = ()
+    first_offsets: Mapping[int, int] = field(default_factory=dict)
+    proven_offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,11 @@ class VerifySources:
         journaled = (acceptance.place for acceptance in self.journal.accepted)
         registered = self.registry.accepted if self.registry else ()
         return AcceptedSpans((*filter(None, journaled), *registered))
+
+    @property
+    def has_newest_entry(self) -> bool:
+        """Whether the journal isn't late for the table's newest commit."""
+        return _has_newest(self.table, self.journal)
 
     @property
     def mappings(self) -> dict[int, str]:
@@ -159,6 +169,8 @@ class SourceFinder:
                 before = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 account, ranges = registry.ranges.both_books(topic)
                 accepted = registry.ranges.accepted_offsets(topic)
+                proven_offsets = registry.ranges.proven_first_offsets(topic, table.first_offsets)
+                first_offsets = registry.ranges.first_offsets(topic)
                 after = bool(registry.ranges.pending(topic) or registry.ranges.unfinished(topic))
                 state = registry.ledger.load(topic)
                 root = self.config.archive.journal
@@ -177,6 +189,8 @@ class SourceFinder:
             mappings={version.version: version.mapping for version in state.versions},
             journaled=journaled,
             accepted=accepted,
+            first_offsets=first_offsets,
+            proven_offsets=proven_offsets,
         )
 
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from archiver.commit import find_holes as missing_rows
-from archiver.commit.find_holes import search
+from archiver.commit.find_holes import look_again, search
 from archiver.commit.known_rows import named
 from archiver.commit.table_rows import TableRows
 from archiver.storage.formats import FORMATS
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.ranges.holes import ExpectedFile, ExpectedRange
+from catalog.registry import Registry
 from tests.support.archive.lake import TOPIC, Lake
+from tests.support.archive.noted import Noted
 
 RANGES = ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60))
 
@@ -51,9 +53,11 @@ def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
     return sorted(result, key=lambda each: (each.partition, each.start_offset))
 
 
-def missing(lake: Lake, expected: Iterable[ExpectedRange], **options: Any) -> list[tuple[int, int, int, int]]:
+def missing(
+    lake: Lake, expected: Iterable[ExpectedRange], first_offsets: Mapping[int, int] | None = None, **options: Any
+) -> list[tuple[int, int, int, int]]:
     table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
-    holes = search(table, tuple(expected), **options)
+    holes = search(table, tuple(expected), first_offsets or {}, **options)
     return [(hole.partition, hole.start_offset, hole.end_offset, hole.rows) for hole in holes]
 
 
@@ -127,7 +131,7 @@ def test_ranges_are_counted_in_parts(
 
 def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange]) -> None:
     lake.replace([])
-    holes = search(ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), expected)
+    holes = search(ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), expected, {})
     assert named(holes) == "partition 0 [0, 200), [205, 300) 295 rows; partition 1 [0, 60) 21 rows"
 
 
@@ -191,4 +195,15 @@ def test_rows_below_the_first_offset_are_not_missing(
     lake.rewrite(lambda table: table.filter(~in_first(table, 0, 30)))
     for start, end in gone_above:
         lake.rewrite(lambda table, start=start, end=end: table.filter(~in_first(table, start, end)))
-    assert missing(lake, [replace(first, rows=73, gone=27), *others]) == holes
+    assert missing(lake, [replace(first, rows=73, gone=27), *others], {0: 30}) == holes
+
+
+def test_the_table_alone_excuses_no_missing_rows(lake: Lake, expected: list[ExpectedRange]) -> None:
+    """Another engine removed rows and set the property: only a moved first offset in the registry retires rows."""
+    lake.set(**{"archiver.first-offsets": '{"0": 30}'})
+    lake.rewrite(lambda table: table.filter(~in_first(table, 0, 30)))
+    table, noted = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), Noted(ranges=expected)
+    for first_offset, holes in ((0, 1), (29, 1), (30, 0)):
+        noted.proven = {0: first_offset}
+        checked = look_again(TOPIC, table, cast("Registry", noted), lambda: table, known=None, is_back=True)
+        assert len(checked.holes) == holes

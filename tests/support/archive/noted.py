@@ -19,6 +19,7 @@ class Noted:
     is_forgotten: bool = False
     notes: int = 0
     newest: str | None = None
+    proven: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def files(self) -> Any:
@@ -31,6 +32,13 @@ class Noted:
     @property
     def ledger(self) -> Any:
         return self
+
+    @property
+    def retention(self) -> Any:
+        return self
+
+    def proven_first_offsets(self, topic: Any, claimed: Mapping[int, int]) -> Mapping[int, int]:
+        return {partition: min(offset, self.proven.get(partition, 0)) for partition, offset in claimed.items()}
 
     def row_mapping(self, topic: Any, version: int) -> RowMapping | None:
         return self.mapping

@@ -29,9 +29,11 @@ def kept(spool: Path, lake: Lake, archive: Any, start: int, end: int, *, partiti
     return found
 
 
-def removed(spool: Path, lake: Lake, spans: dict[int, list[tuple[int, int]]]) -> Copies:
+def removed(spool: Path, lake: Lake, spans: dict[int, list[tuple[int, int]]], first_offset: int = 0) -> Copies:
     table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
-    return remove_local_copies(spool, table, spans, archived={0: 20, 1: 5}, formats=FORMATS)
+    return remove_local_copies(
+        spool, table, spans, archived={0: 20, 1: 5}, first_offsets={0: first_offset}, formats=FORMATS
+    )
 
 
 def test_kept_files_go_once_all_of_their_records_are_archived(archive: Any, lake: Lake, tmp_path: Path) -> None:
@@ -58,7 +60,10 @@ def test_a_kept_file_that_cannot_be_read_is_named_and_one_of_another_topic_is_no
     assert removed(spool, lake, {0: [(3, 4)]}) == Copies()
     whole = kept(spool, lake, archive, 0, 10)
     elsewhere = ArchiveTable(topic=replace(TOPIC, cluster_id="another"), iceberg=lake.load(TOPIC.topic))
-    assert remove_local_copies(spool, elsewhere, {0: [(3, 4)]}, archived={0: 20}, formats=FORMATS) == Copies()
+    assert (
+        remove_local_copies(spool, elsewhere, {0: [(3, 4)]}, archived={0: 20}, first_offsets={}, formats=FORMATS)
+        == Copies()
+    )
     assert whole.exists()
 
 
@@ -72,8 +77,9 @@ def test_a_kept_file_with_records_that_were_compacted_away_meanwhile_is_the_only
     assert removed(spool, lake, {0: [(3, 4), (5, 9)]}) == Copies(left=(str(only),)), "4 is in no other file"
     assert only.exists()
     lake.set(**{"archiver.first-offsets": '{"0": 5}'})
-    assert removed(spool, lake, {0: [(3, 4), (6, 9)]}) == Copies(left=(str(only),)), "so is 5"
-    assert removed(spool, lake, {0: [(3, 4), (5, 9)]}) == Copies(deleted=1), "those below 5 are retired"
+    assert removed(spool, lake, {0: [(3, 4), (5, 9)]}) == Copies(left=(str(only),)), "the table alone says it"
+    assert removed(spool, lake, {0: [(3, 4), (6, 9)]}, 5) == Copies(left=(str(only),)), "so is 5"
+    assert removed(spool, lake, {0: [(3, 4), (5, 9)]}, 5) == Copies(deleted=1), "those below 5 are retired"
     assert not only.exists()
     kept(spool, Lake(tmp_path / "denied2", archive.rows), archive, 0, 10)
     assert removed(spool, lake, {0: [(0, 9)]}) == Copies(deleted=1), "9 is archived, and all others are erased"
