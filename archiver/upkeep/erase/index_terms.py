@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from archiver.errors import StorageError
 from archiver.index.removal import RunRemoval
 from archiver.index.store import RunStore
@@ -11,9 +13,9 @@ from archiver.upkeep.erase.topic import TopicErasure
 
 
 def erase_terms(
-    work: TopicErasure, erased: Spans, *, begun_by_ms: int
+    work: TopicErasure, named: Spans, *, begun_by_ms: int
 ) -> tuple[dict[str, StorageError], tuple[str, ...]]:
-    """Delete runs that were begun before the records had left the table.
+    """Delete runs that were begun before the records had left the table, at all offsets that may have lost records.
 
     Returns failures by object, and the ids of builds that may still write such a run.
     """
@@ -21,8 +23,23 @@ def erase_terms(
     if store is None:
         return {}, ()
     removal = RunRemoval(topic=work.topic, registry=work.registry, store=store)
-    failures, builds = removal.erase(erased, begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace)
+    failures, builds = removal.erase(
+        _offsets_without_rows(work, named), begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace
+    )
     return {str(error.context.get("file", store.folder)): error for error in failures}, builds
+
+
+def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
+    """The offsets that were named, erased, retired or accepted as removed: runs may still have their terms."""
+    spans = defaultdict[int, list[tuple[int, int]]](list)
+    for source in (named, work.registry.erasures.offsets(work.topic)):
+        for partition, ranges in source.items():
+            spans[partition] += ranges
+    for partition, first in work.catalog.reload(work.table).first_offsets.items():
+        spans[partition].append((0, first))
+    for acceptance in work.registry.ranges.accepted_offsets(work.topic):
+        spans[acceptance.partition] += acceptance.spans
+    return spans
 
 
 def _store(work: TopicErasure) -> RunStore | None:
