@@ -121,6 +121,8 @@ class TopicIndex:
             columns, store = self._columns(archive), self._store(archive)
             paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()
             removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
+            self._registry.index.note_folder(self._topic, store.folder)
+            strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace, own=claim.id)
             empty = self._registry.index.forget_files(self._topic, paths)
             failures = removal.drop((*empty, *(run.id for run in self._runs() if _is_stale(run, columns))))
             memory = self._config.index.memory
@@ -136,7 +138,7 @@ class TopicIndex:
                 alive=claim.renew,
             )
             report = build.run()
-            report.failures += failures
+            report.failures += [*strays, *failures]
             merge = RunMerge(
                 topic=self._topic,
                 registry=self._registry,
@@ -167,7 +169,9 @@ class TopicIndex:
         chosen = [run.id for run in runs if not names or run.name in names]
         archive = open_archive(self._config, self._topic.topic, coerces=False)
         removal = RunRemoval(topic=self._topic, registry=self._registry, store=self._store(archive))
-        return len(chosen), BuildReport(failures=[*removal.drop(chosen)])
+        failures = removal.drop(chosen)
+        strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace)
+        return len(chosen), BuildReport(failures=[*failures, *strays])
 
     def rebuild(self, names: Sequence[str] = ()) -> BuildReport:
         """Drop runs and build them again. Raises as `build` and `drop`."""

@@ -157,6 +157,9 @@ class TermRuns(TermRunsReader):
     dropped = in_statements(term_runs.dropped)
     forget = in_statements(term_runs.forget)
     forget_files = in_transaction(term_runs.forget_files)
+    note_folder = in_statements(term_runs.note_folder)
+    folders = in_statements(term_runs.folders)
+    forget_folder = in_statements(term_runs.forget_folder)
 
 
 class MissingObjects(Part):

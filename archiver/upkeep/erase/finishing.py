@@ -124,10 +124,13 @@ def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]]
 
 
 def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
-    """Runs, live or recently dead, that may still write erased records. Call it before listing uploads."""
+    """Runs, live or recently dead, that may still write erased records. Call it before listing uploads.
+
+    With `orphan_grace = "0s"` the operator vouches that no such run is alive (docs/adr/0052).
+    """
     grace = work.config.archive.orphan_grace
-    runs = work.registry.claims.runs(work.topic)
-    return tuple(run.id for run in runs if run.begun_ms <= since and run.silent_seconds < grace)
+    runs = work.registry.claims.runs(work.topic) if grace else ()
+    return tuple(run.id for run in runs if run.begun_ms <= since and run.is_alive(grace))
 
 
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:

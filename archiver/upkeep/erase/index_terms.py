@@ -26,7 +26,7 @@ def erase_terms(
     failures, builds = removal.erase(
         _offsets_without_rows(work, named), begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace
     )
-    return {str(error.context.get("file", store.folder)): error for error in failures}, builds
+    return {str(error.context.get("file", "index")): error for error in failures}, builds
 
 
 def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
@@ -43,14 +43,9 @@ def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
 
 
 def _store(work: TopicErasure) -> RunStore | None:
-    """The place of runs: the configured one, or for an index that isn't configured any more, the place of its runs."""
+    """The configured place of runs, or one without a folder if the index was configured before."""
     table = work.table
     configured = RunStore.of(work.config, work.topic.table, table.uuid, table_location=table.location)
-    if configured is not None:
+    if configured is not None or not work.registry.index.folders(work.topic):
         return configured
-    paths = [run.path for run in work.registry.index.load(work.topic)]
-    paths += work.registry.index.dropped(work.topic).values()
-    if not paths:
-        return None
-    folder = paths[0].rsplit("/", 2)[0]
-    return RunStore(objects=ObjectStore.of(work.config.catalog), folder=folder, spool=work.config.archive.spool)
+    return RunStore(objects=ObjectStore.of(work.config.catalog), folder="", spool=work.config.archive.spool)

@@ -30,6 +30,7 @@ class MemoryRuns:
         self.gone: dict[str, str] = {}
         self.files: set[tuple[str, str]] = set()
         self.claimed: list[RewritingRun] = []
+        self.noted = set[str]()
         self.time = 1
 
     @property
@@ -84,6 +85,16 @@ class MemoryRuns:
 
     def forget(self, _topic: TopicRow, run_id: str) -> None:
         del self.gone[run_id]
+
+    def note_folder(self, _topic: TopicRow, folder: str) -> None:
+        self.noted.add(folder)
+
+    def folders(self, _topic: TopicRow) -> tuple[str, ...]:
+        paths = {*self.gone.values(), *(run.path for run in self.runs.values())}
+        return tuple(sorted(self.noted | {path.rsplit("/", 2)[0] for path in paths}))
+
+    def forget_folder(self, _topic: TopicRow, folder: str) -> None:
+        self.noted.discard(folder)
 
     def forget_files(self, _topic: TopicRow, kept: Collection[str]) -> tuple[str, ...]:
         self.files = {(run_id, path) for run_id, path in self.files if path in kept}

@@ -38,7 +38,7 @@ def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
         index=runs,
         claims=runs.claims,
         erasures=SimpleNamespace(
-            unfinished=lambda _topic: {}, offsets=lambda _topic: {0: [span] for span in spans.get("erased", ())}
+            unfinished=lambda _topic: {}, offsets=lambda _topic: {0: list(spans.get("erased", ()))}
         ),
         ranges=SimpleNamespace(accepted_offsets=lambda _topic: spans.get("accepted", ())),
     )
@@ -90,3 +90,13 @@ def test_a_build_beside_an_erasure_without_rows_keeps_it_from_success(index: Lak
 def test_a_run_that_only_continues_erasures_leaves_the_index(index: LakeIndex) -> None:
     assert erased(work_of(index, first_offsets={0: 30}), None).succeeded
     assert len(index.objects()) == 3
+
+
+def test_an_index_without_a_configured_place_is_erased(index: LakeIndex, tmp_path: Path) -> None:
+    former = tmp_path / "former" / "key" / "01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet"
+    former.parent.mkdir(parents=True)
+    former.write_bytes(b"terms")
+    index.registry.note_folder(TOPIC, (tmp_path / "former").as_uri())
+    assert erased(work_of(index), {0: ((0, 30),)}).succeeded
+    assert index.objects() == []
+    assert not former.exists()
