@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.index.builder import ENTRY_BYTES, MOST_EXACT
+from archiver.errors import BadSegment, ObjectMissing
+from archiver.index.builder import ENTRY_BYTES, MOST_EXACT, BuildReport
 from archiver.index.columns import IndexedColumn
 from archiver.index.store import RunStore, leaf_bytes
 from archiver.storage.formats import LEAF_ROWS, LeafReader
@@ -18,6 +21,8 @@ from archiver.storage.postings import GRANULES, OFFSET, PARTITION, TERM, Mask, m
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.term_runs import FAN_OUT, TermRun
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +37,30 @@ class RunMerge:
     is_over: Callable[[], bool]
     alive: Callable[[], None]
 
-    def run(self, columns: Sequence[IndexedColumn]) -> int:
-        """Merge until no level is full, and return the number of merges. Raises StorageError, and RegistryError."""
-        merges = 0
+    def run(self, columns: Sequence[IndexedColumn], report: BuildReport) -> bool:
+        """Merge until no level is full. Returns whether runs that can't be read were dropped, which uncovers files.
+
+        Raises StorageError, and RegistryError.
+        """
+        has_dropped = False
         for column in columns:
             while not self.is_over() and (full := self._full_level(column)):
-                merged = self._merged(column, full)
+                try:
+                    merged = self._merged(column, full)
+                except (ObjectMissing, BadSegment) as error:
+                    unreadable = [run.id for run in full if run.path == error.context.get("file")]
+                    if not unreadable:
+                        raise
+                    _LOG.warning("%s: a run of the index is built again: %s", self.topic.topic, error)
+                    report.failures.append(error)
+                    self.registry.index.drop(self.topic, unreadable)
+                    has_dropped = True
+                    continue
                 if not self.registry.index.replace(self.topic, merged, [run.id for run in full]):
                     self.store.delete(merged.path)
                     break
-                merges += 1
-        return merges
+                report.merged += 1
+        return has_dropped
 
     def _full_level(self, column: IndexedColumn) -> list[TermRun]:
         levels = defaultdict[int, list[TermRun]](list)

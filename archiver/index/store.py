@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from archiver.config import Config
-from archiver.errors import ConfigError, ObjectMissing, StorageError
+from archiver.errors import BadSegment, ConfigError, ObjectMissing, StorageError
 from archiver.index.columns import IndexedColumn
 from archiver.storage.formats import write_leaves
 from archiver.storage.objects import ListedObject, ObjectStore
@@ -48,6 +48,11 @@ class RunStore:
                 table=name,
             )
         return cls(objects=ObjectStore.of(config.catalog), folder=folder, spool=config.archive.spool)
+
+    @classmethod
+    def for_deletion(cls, config: Config) -> Self:
+        """Return a store that only deletes, without a configured place."""
+        return cls(objects=ObjectStore.of(config.catalog), folder="", spool=config.archive.spool)
 
     def write(
         self,
@@ -116,6 +121,8 @@ def leaf_bytes(objects: ObjectStore, path: str, start: int, size: int) -> bytes:
     """Read some bytes of an object. Raises StorageError."""
     stream = objects.open(path)
     try:
+        if isinstance(stream, pa.NativeFile) and stream.size() < start + size:
+            raise BadSegment("a run of the index is cut short", file=path)
         if hasattr(stream, "read_at"):
             return bytes(stream.read_at(size, start))
         stream.seek(start)

@@ -148,9 +148,11 @@ class TopicIndex:
                 is_over=is_over,
                 alive=claim.renew,
             )
-            report.merged = merge.run(columns)
-            if report.merged:
+            has_dropped = merge.run(columns, report)
+            if report.merged or has_dropped:
                 report.failures += removal.drop(())
+            if has_dropped:
+                build.count_left()
             return report
 
     def drop(self, names: Sequence[str] = ()) -> tuple[int, BuildReport]:
@@ -168,7 +170,8 @@ class TopicIndex:
                 )
         chosen = [run.id for run in runs if not names or run.name in names]
         archive = open_archive(self._config, self._topic.topic, coerces=False)
-        removal = RunRemoval(topic=self._topic, registry=self._registry, store=self._store(archive))
+        store = self._configured_store(archive) or RunStore.for_deletion(self._config)
+        removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
         failures = removal.drop(chosen)
         strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace)
         return len(chosen), BuildReport(failures=[*failures, *strays])
@@ -222,8 +225,11 @@ class TopicIndex:
         ledger = archive.ledger() if needs_ledger else LedgerState()
         return resolve_columns(self._settings, archive.schema, ledger, self._topic.topic)
 
+    def _configured_store(self, archive: TopicArchive) -> RunStore | None:
+        return RunStore.of(self._config, self._topic.table, archive.table_uuid, table_location=archive.location)
+
     def _store(self, archive: TopicArchive) -> RunStore:
-        store = RunStore.of(self._config, self._topic.table, archive.table_uuid, table_location=archive.location)
+        store = self._configured_store(archive)
         if store is None:
             raise ConfigError("an index needs a place outside of all tables: set `location` in [index]")
         return store

@@ -73,7 +73,7 @@ def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths:
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO term_run_files (run_id, path) SELECT %s, unnest(%s::text[])",
-            [(run.id, sorted(paths)) for run in runs],
+            [(run.id, sorted(set(paths))) for run in runs],
         )
 
 

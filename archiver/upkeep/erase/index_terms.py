@@ -7,7 +7,6 @@ from collections import defaultdict
 from archiver.errors import StorageError
 from archiver.index.removal import RunRemoval
 from archiver.index.store import RunStore
-from archiver.storage.objects import ObjectStore
 from archiver.upkeep.erase.copies import Spans
 from archiver.upkeep.erase.topic import TopicErasure
 
@@ -48,4 +47,4 @@ def _store(work: TopicErasure) -> RunStore | None:
     configured = RunStore.of(work.config, work.topic.table, table.uuid, table_location=table.location)
     if configured is not None or not work.registry.index.folders(work.topic):
         return configured
-    return RunStore(objects=ObjectStore.of(work.config.catalog), folder="", spool=work.config.archive.spool)
+    return RunStore.for_deletion(work.config)

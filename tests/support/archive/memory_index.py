@@ -140,7 +140,7 @@ class LakeIndex:
         paths = archive.snapshot.files.columns["path"].to_pylist()
         removal = self.removal()
         failures = removal.drop(self.registry.forget_files(TOPIC, paths))
-        report = IndexBuild(
+        build = IndexBuild(
             topic=TOPIC,
             snapshot=archive.snapshot,
             columns=columns,
@@ -150,8 +150,9 @@ class LakeIndex:
             begun_ms=begun_ms,
             is_over=is_over,
             alive=lambda: None,
-        ).run()
-        report.merged = RunMerge(
+        )
+        report = build.run()
+        merge = RunMerge(
             topic=TOPIC,
             registry=self.registry,
             store=self.store,
@@ -159,7 +160,9 @@ class LakeIndex:
             first_offsets=archive.snapshot.first_offsets,
             is_over=is_over,
             alive=lambda: None,
-        ).run(columns)
+        )
+        if merge.run(columns, report):
+            build.count_left()
         report.failures += [*failures, *removal.drop(())]
         return report
 

@@ -1,0 +1,111 @@
+"""Builds and merges go on after damage, lost answers and files that can't be indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from archiver.errors import BadSegment, ObjectMissing
+from archiver.index import builder
+from catalog.errors import RegistryUnreachable
+from catalog.term_runs import FAN_OUT
+from tests.support.archive.lake import Lake
+from tests.support.archive.memory_index import LakeIndex
+
+ROWS = 10
+
+
+@pytest.fixture
+def index(tmp_path: Path, archive: Any) -> LakeIndex:
+    """Seven files of ten offsets, with a run for each."""
+    index = LakeIndex(Lake(tmp_path / "lake", archive.rows), tmp_path, "key", memory=900)
+    for number in range(FAN_OUT - 1):
+        add_file(index, archive, number)
+    index.build()
+    assert len(index.objects()) == FAN_OUT - 1
+    return index
+
+
+def add_file(index: LakeIndex, archive: Any, number: int) -> None:
+    start = number * ROWS
+    rows = [archive.row(offset=start + n, key=b"k%d" % (start + n)) for n in range(ROWS)]
+    index.lake.add(archive.rows, archive.batch(rows), start, start + ROWS)
+
+
+@pytest.mark.parametrize(
+    ("injure", "kind"), [(Path.unlink, ObjectMissing), (lambda it: it.write_bytes(b"PAR1"), BadSegment)]
+)
+def test_a_run_that_cannot_be_read_is_built_again(
+    index: LakeIndex, archive: Any, injure: Callable[[Path], Any], kind: type[Exception]
+) -> None:
+    injure(index.objects()[2])
+    add_file(index, archive, FAN_OUT - 1)
+    report = index.build()
+    assert [type(error) for error in report.failures] == [kind]
+    assert (report.files, report.merged, report.left) == (1, 0, 1)
+    report = index.build()
+    assert (report.files, report.merged, report.left, report.failures) == (1, 1, 0, [])
+    (run,) = index.registry.runs.values()
+    assert (run.level, run.entries, len(index.objects())) == (1, FAN_OUT * ROWS, 1)
+
+
+def test_a_build_keeps_runs_whose_registration_answered_with_an_error(index: LakeIndex, archive: Any) -> None:
+    add = index.registry.add
+
+    def lost(*args: Any) -> None:
+        add(*args)
+        raise RegistryUnreachable("the answer was lost")
+
+    index.registry.add = lost
+    add_file(index, archive, FAN_OUT)
+    with pytest.raises(RegistryUnreachable):
+        index.build()
+    paths = sorted(run.path.removeprefix("file://") for run in index.registry.runs.values())
+    assert paths == [str(path) for path in index.objects()]
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_build_deletes_only_objects_that_are_certainly_not_registered(
+    index: LakeIndex, archive: Any, is_away: bool
+) -> None:
+    def refused(*_: Any) -> Any:
+        if is_away:
+            index.registry.load = refused
+        raise RegistryUnreachable("it is away")
+
+    index.registry.add = refused
+    add_file(index, archive, FAN_OUT)
+    with pytest.raises(RegistryUnreachable):
+        index.build()
+    assert len(index.objects()) == FAN_OUT - 1 + is_away
+
+
+def test_a_file_that_the_table_lists_twice_is_read_once(index: LakeIndex, archive: Any) -> None:
+    index.memory = 1 << 20
+    add_file(index, archive, FAN_OUT - 1)
+    index.lake.rewrite()
+    (file,) = index.lake.files()
+    index.lake._commit(lambda snapshot: snapshot.fast_append(), lambda producer: producer.append_data_file(file))
+    assert len(index.lake.files()) == 2
+    report = index.build()
+    assert (report.files, report.left, report.entries) == (1, 0, FAN_OUT * ROWS)
+
+
+@pytest.mark.parametrize("error", [pa.ArrowNotImplementedError("no cast"), ValueError("bad"), TypeError("no number")])
+def test_a_file_with_unexpected_values_stays_uncovered(
+    index: LakeIndex, archive: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    add_file(index, archive, FAN_OUT - 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(builder, "_check_bounds", fail)
+        report = index.build()
+    (failure,) = report.failures
+    assert (report.files, report.left, str(error) in str(failure)) == (0, 1, True)
+    assert index.build().left == 0
