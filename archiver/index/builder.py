@@ -137,7 +137,8 @@ class IndexBuild:
 
     def _add(self, file: TableFile, columns: Sequence[IndexedColumn]) -> None:
         try:
-            self._read(file, columns)
+            if not self._read(file, columns):
+                return
         except ContextError as error:
             self._leave(error)
             return
@@ -153,8 +154,8 @@ class IndexBuild:
         _LOG.warning("%s: a file is not indexed: %s", self.topic.topic, error)
         self.report.failures.append(error)
 
-    def _read(self, file: TableFile, columns: Sequence[IndexedColumn]) -> None:
-        """Collect the terms of all rows, deleted ones too."""
+    def _read(self, file: TableFile, columns: Sequence[IndexedColumn]) -> bool:
+        """Collect the terms of all rows, deleted ones too. False if it was over before the end of the file."""
         storage = self.snapshot.storage
         segment_format = storage.formats.named(file.format, file.path)
         opened = OpenFile.whole(segment_format, storage.objects, file.path, storage.mappings)
@@ -162,6 +163,9 @@ class IndexBuild:
             parts = frozenset[str]().union(*(column.part for column in columns))
             ids = KAFKA_IDS.union(*(column.field_ids(opened.reader.schema) for column in columns))
             for rows in self._rows(opened, ids):
+                if self.is_over():
+                    return False
+                self.alive()
                 kafka = opened.assembler.kafka(rows)
                 partitions, offsets = (
                     numbers_or_none(kafka.field(name)).astype(np.int64) for name in (names.PARTITION, names.OFFSET)
@@ -179,6 +183,7 @@ class IndexBuild:
                         self._collect(column, postings)
         finally:
             opened.close()
+        return True
 
     def _rows(self, opened: OpenFile, ids: frozenset[int]) -> Iterator[pa.RecordBatch]:
         for block in opened.reader.blocks():

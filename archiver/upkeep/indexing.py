@@ -28,6 +28,8 @@ from schema_mapping.columns.ledger import LedgerState
 
 CHORE: Final = "indexing"
 REST_SECONDS: Final = 60.0
+MOST_MERGED: Final = 20_000_000
+"""Entries that the chore merges at once. `archiver index build` merges more."""
 _ALIVE_SECONDS: Final = 30.0
 
 
@@ -75,7 +77,7 @@ def indexing(config: Config) -> Chore:
     """Return the chore that indexes new files in idle time."""
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
-        report = TopicIndex(config, turn.topic, turn.registry).build(turn.is_over)
+        report = TopicIndex(config, turn.topic, turn.registry).build(turn.is_over, most_merged=MOST_MERGED)
         if not report.left:
             turn.keep(turn.last_commit)
         return ChoreOutcome(is_finished=not turn.is_over(), failures=tuple(report.failures))
@@ -108,8 +110,10 @@ class TopicIndex:
         self._topic = topic
         self._registry = registry
 
-    def build(self, is_over: Callable[[], bool] = lambda: False) -> BuildReport:
+    def build(self, is_over: Callable[[], bool] = lambda: False, *, most_merged: int | None = None) -> BuildReport:
         """Index the files that no run covers, merge full levels, and delete what became useless.
+
+        Levels with more than `most_merged` entries aren't merged.
 
         Raises ConfigError for columns that can't be indexed, and subclasses of CatalogError and StorageError.
         """
@@ -145,6 +149,7 @@ class TopicIndex:
                 store=store,
                 memory=memory,
                 first_offsets=archive.snapshot.first_offsets,
+                most_entries=most_merged,
                 is_over=is_over,
                 alive=claim.renew,
             )

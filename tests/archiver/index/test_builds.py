@@ -109,3 +109,32 @@ def test_a_file_with_unexpected_values_stays_uncovered(
     (failure,) = report.failures
     assert (report.files, report.left, str(error) in str(failure)) == (0, 1, True)
     assert index.build().left == 0
+
+
+def over_after(count: int) -> Callable[[], bool]:
+    turns = iter(range(10_000))
+    return lambda: next(turns) >= count
+
+
+def test_a_build_ends_within_a_file(index: LakeIndex, archive: Any) -> None:
+    add_file(index, archive, FAN_OUT - 1)
+    report = index.build(is_over=over_after(1))  # before the file, not in it
+    assert (report.files, report.left, report.failures) == (0, 1, [])
+    assert len(index.objects()) == FAN_OUT - 1
+    assert index.build().left == 0
+
+
+@pytest.mark.parametrize("leaves", [0, 3])
+def test_a_merge_ends_within_its_runs(index: LakeIndex, archive: Any, leaves: int) -> None:
+    add_file(index, archive, FAN_OUT - 1)
+    report = index.build(is_over=over_after(3 + leaves))  # before and in the file, and before the merge
+    assert (report.files, report.merged, report.left, report.failures) == (1, 0, 0, [])
+    assert len(index.objects()) == len(index.registry.runs) == FAN_OUT
+    assert not [path for path in index.store.spool.rglob("*") if path.is_file()]
+    assert index.build().merged == 1
+
+
+def test_large_merges_wait_for_a_build_without_a_limit(index: LakeIndex, archive: Any) -> None:
+    add_file(index, archive, FAN_OUT - 1)
+    assert index.build(most_entries=FAN_OUT * ROWS - 1).merged == 0
+    assert index.build(most_entries=FAN_OUT * ROWS).merged == 1

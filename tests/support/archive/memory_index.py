@@ -132,6 +132,7 @@ class LakeIndex:
         registry: Any = None,
         ledger: Callable[..., LedgerState] = lambda *_: LedgerState(),
         is_over: Callable[[], bool] = lambda: False,
+        most_entries: int | None = None,
     ) -> BuildReport:
         """Index files that aren't covered, and merge full levels."""
         begun_ms = self.registry.now_ms()
@@ -158,6 +159,7 @@ class LakeIndex:
             store=self.store,
             memory=self.memory,
             first_offsets=archive.snapshot.first_offsets,
+            most_entries=most_entries,
             is_over=is_over,
             alive=lambda: None,
         )
