@@ -44,7 +44,8 @@ class RunMerge:
     def run(self, columns: Sequence[IndexedColumn], report: BuildReport) -> bool:
         """Merge until no level is full, or it is over.
 
-        Returns whether runs that can't be read were dropped, so that files aren't covered any more. Raises StorageError, and RegistryError.
+        Returns whether runs that can't be read were dropped, so that files aren't covered any more. Raises
+        StorageError, and RegistryError.
         """
         has_dropped = False
         for column in columns:

@@ -180,6 +180,7 @@ class ExpectedRows(Part):
     note_checked = in_statements(expected_rows.note_checked)
     replace_checked = in_statements(expected_rows.replace_checked)
     gone = in_statements(expected_rows.gone)
+    accepted_offsets = in_statements(accepted_rows.load)
     record_refill = in_transaction(expected_rows.record_refill)
 
 

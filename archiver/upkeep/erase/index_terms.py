@@ -36,7 +36,7 @@ def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
             spans[partition] += ranges
     for partition, first in work.catalog.reload(work.table).first_offsets.items():
         spans[partition].append((0, first))
-    for acceptance in work.registry.ranges.accepted_offsets(work.topic):
+    for acceptance in work.registry.rows.accepted_offsets(work.topic):
         spans[acceptance.partition] += acceptance.spans
     return spans
 

@@ -40,7 +40,7 @@ def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
         erasures=SimpleNamespace(
             unfinished=lambda _topic: {}, offsets=lambda _topic: {0: list(spans.get("erased", ()))}
         ),
-        ranges=SimpleNamespace(accepted_offsets=lambda _topic: spans.get("accepted", ())),
+        rows=SimpleNamespace(accepted_offsets=lambda _topic: spans.get("accepted", ())),
     )
     return SimpleNamespace(
         topic=TOPIC,
