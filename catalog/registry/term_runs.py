@@ -152,7 +152,7 @@ def note_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
 
 
 def folders(connection: Connection, topic: TopicRow) -> tuple[str, ...]:
-    """Return the folders that may have objects: noted ones, and those of known runs."""
+    """Return the folders that may have objects: noted folders, and folders of runs."""
     rows = connection.execute(
         "SELECT name FROM metadata WHERE topic_id = %(topic)s AND key = %(key)s"
         " UNION SELECT regexp_replace(path, '/[^/]+/[^/]+$', '') FROM term_runs WHERE topic_id = %(topic)s ORDER BY 1",

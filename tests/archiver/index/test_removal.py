@@ -110,6 +110,6 @@ def test_strays_stay_while_another_build_is_alive(indexed: LakeIndex) -> None:
 
 
 @pytest.mark.parametrize("grace", [0.0, 60.0])
-def test_a_build_between_two_signs_of_life_is_alive(indexed: LakeIndex, grace: float) -> None:
+def test_silent_builds_are_alive(indexed: LakeIndex, grace: float) -> None:
     indexed.registry.claimed = [RewritingRun(id="index-1", begun_ms=5, silent_seconds=61.0)]
     assert indexed.removal().erase({}, begun_by_ms=10, grace=grace) == ([], ("index-1",))

@@ -71,28 +71,26 @@ def erased(work: Any, searched: Any) -> EraseReport:
         ({}, {0: ((3, 4),)}),
     ],
 )
-def test_an_erasure_without_rows_deletes_runs_of_removed_records(
-    index: LakeIndex, spans: dict[str, Any], searched: Any
-) -> None:
+def test_runs_of_removed_records_are_deleted(index: LakeIndex, spans: dict[str, Any], searched: Any) -> None:
     report = erased(work_of(index, **spans), searched)
     assert report.succeeded
     assert sorted(run.spans for run in index.registry.runs.values()) == [((0, 10, 20),), ((0, 20, 30),)]
     assert len(index.objects()) == 2
 
 
-def test_a_build_beside_an_erasure_without_rows_keeps_it_from_success(index: LakeIndex) -> None:
+def test_a_build_beside_an_erasure_is_named(index: LakeIndex) -> None:
     index.registry.claimed = [RewritingRun(id="index-1", begun_ms=5, silent_seconds=1.0)]
     report = erased(work_of(index), {0: ((3, 4),)})
     assert report.rewriters == ("index-1",)
     assert not report.succeeded
 
 
-def test_a_run_that_only_continues_erasures_leaves_the_index(index: LakeIndex) -> None:
+def test_finish_without_erasures_keeps_runs(index: LakeIndex) -> None:
     assert erased(work_of(index, first_offsets={0: 30}), None).succeeded
     assert len(index.objects()) == 3
 
 
-def test_an_index_without_a_configured_place_is_erased(index: LakeIndex, tmp_path: Path) -> None:
+def test_former_folders_are_erased(index: LakeIndex, tmp_path: Path) -> None:
     former = tmp_path / "former" / "key" / "01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet"
     former.parent.mkdir(parents=True)
     former.write_bytes(b"terms")
