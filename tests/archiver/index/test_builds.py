@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +94,13 @@ def test_a_file_that_the_table_lists_twice_is_read_once(index: LakeIndex, archiv
 
 @pytest.mark.parametrize("error", [pa.ArrowNotImplementedError("no cast"), ValueError("bad"), TypeError("no number")])
 def test_a_file_with_odd_values_is_left_out(index: LakeIndex, archive: Any, error: Exception) -> None:
-    answers = iter([False, error])
+    answers: Iterator[bool | Exception] = iter([False, error])
 
     def fails_within_the_file() -> bool:
-        match next(answers, False):
-            case bool(answer):
-                return answer
-            case failure:
-                raise failure
+        answer = next(answers, False)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     add_file(index, archive, FAN_OUT - 1)
     report = index.build(is_over=fails_within_the_file)
