@@ -19,6 +19,7 @@ from archiver.errors import BadSegment
 from archiver.index.columns import IndexedColumn
 from archiver.index.store import RunStore
 from archiver.storage.postings import Numbers, TermOffsets, postings_of
+from catalog.errors import RegistryError
 from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.term_runs import TermRun
@@ -98,9 +99,23 @@ class IndexBuild:
                     self._register()
             self._register()
         finally:
-            written = [run.path for collected in self._collected.values() for run in collected.runs]
-            self.report.failures += self.store.delete_all(written)
+            self._delete_unregistered()
         return self.report
+
+    def count_left(self) -> None:
+        """Count the files that aren't covered again, after runs were dropped."""
+        self.report.left = len(self._missing())
+
+    def _delete_unregistered(self) -> None:
+        written = [run.path for collected in self._collected.values() for run in collected.runs]
+        if not written:
+            return
+        try:  # a registration whose answer was lost may have succeeded
+            registered = {run.path for run in self.registry.index.load(self.topic)}
+        except RegistryError as error:
+            _LOG.warning("%s: objects of an ended build stay until the next one: %s", self.topic.topic, error)
+            return
+        self.report.failures += self.store.delete_all(path for path in written if path not in registered)
 
     @property
     def _entries(self) -> int:
@@ -113,26 +128,34 @@ class IndexBuild:
         mappings = {column.identity: column.mapping for column in self.columns}
         covered = self.registry.index.state(self.topic, mappings, paths).files
         needs = [tuple(column for column in self.columns if (column.identity, path) not in covered) for path in paths]
+        first = {path: place for place, path in reversed(list(enumerate(paths)))}  # a table may list a file twice
         order = files.columns.select([file_columns.LOW_PARTITION, file_columns.LOW_OFFSET])
         keys = [column.cast(pa.int64()).fill_null(-1).to_numpy() for column in order.columns]
-        places = [place for place in np.lexsort(keys[::-1]).tolist() if needs[place]]
+        places = [place for place in np.lexsort(keys[::-1]).tolist() if needs[place] and first[paths[place]] == place]
         picked = files.pick(np.array(places, np.int64))
         return [(file, needs[place]) for place, file in zip(places, picked, strict=True)]
 
     def _add(self, file: TableFile, columns: Sequence[IndexedColumn]) -> None:
         try:
-            self._read(file, columns)
+            if not self._read(file, columns):
+                return
         except ContextError as error:
-            _LOG.warning("%s: a file is not indexed: %s", self.topic.topic, error)
-            self.report.failures.append(error)
+            self._leave(error)
+            return
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            self._leave(BadSegment("the file's values can't be indexed", file=file.path, cause=str(error)))
             return
         for column in columns:
             self._of(column).paths.append(file.path)
         self.report.files += 1
         self.report.left -= 1
 
-    def _read(self, file: TableFile, columns: Sequence[IndexedColumn]) -> None:
-        """Collect the terms of all rows, deleted ones too."""
+    def _leave(self, error: ContextError) -> None:
+        _LOG.warning("%s: a file is not indexed: %s", self.topic.topic, error)
+        self.report.failures.append(error)
+
+    def _read(self, file: TableFile, columns: Sequence[IndexedColumn]) -> bool:
+        """Collect the terms of all rows, deleted ones too. False if it was over before the end of the file."""
         storage = self.snapshot.storage
         segment_format = storage.formats.named(file.format, file.path)
         opened = OpenFile.whole(segment_format, storage.objects, file.path, storage.mappings)
@@ -140,6 +163,9 @@ class IndexBuild:
             parts = frozenset[str]().union(*(column.part for column in columns))
             ids = KAFKA_IDS.union(*(column.field_ids(opened.reader.schema) for column in columns))
             for rows in self._rows(opened, ids):
+                if self.is_over():
+                    return False
+                self.alive()
                 kafka = opened.assembler.kafka(rows)
                 partitions, offsets = (
                     numbers_or_none(kafka.field(name)).astype(np.int64) for name in (names.PARTITION, names.OFFSET)
@@ -157,6 +183,7 @@ class IndexBuild:
                         self._collect(column, postings)
         finally:
             opened.close()
+        return True
 
     def _rows(self, opened: OpenFile, ids: frozenset[int]) -> Iterator[pa.RecordBatch]:
         for block in opened.reader.blocks():

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archiver.index.builder import ENTRY_BYTES, MOST_EXACT
+from archiver.errors import BadSegment, ObjectMissing, TaskInterrupted
+from archiver.index.builder import ENTRY_BYTES, MOST_EXACT, BuildReport
 from archiver.index.columns import IndexedColumn
 from archiver.index.store import RunStore, leaf_bytes
 from archiver.storage.formats import LEAF_ROWS, LeafReader
@@ -19,38 +22,63 @@ from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.term_runs import FAN_OUT, TermRun
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMerge:
-    """Keeps `memory` of postings at a time. Exact offsets before `first_offsets`, which are retired, are left out."""
+    """Keeps `memory` of postings at a time. Exact offsets before `first_offsets`, which are retired, are left out.
+
+    Levels with more than `most_entries` stay full.
+    """
 
     topic: TopicRow
     registry: Registry
     store: RunStore
     memory: int
     first_offsets: Mapping[int, int]
+    most_entries: int | None = None
     is_over: Callable[[], bool]
     alive: Callable[[], None]
 
-    def run(self, columns: Sequence[IndexedColumn]) -> int:
-        """Merge until no level is full, and return the number of merges. Raises StorageError, and RegistryError."""
-        merges = 0
+    def run(self, columns: Sequence[IndexedColumn], report: BuildReport) -> bool:
+        """Merge until no level is full, or it is over.
+
+        Returns whether runs that can't be read were dropped, so that files aren't covered any more. Raises
+        StorageError, and RegistryError.
+        """
+        has_dropped = False
         for column in columns:
             while not self.is_over() and (full := self._full_level(column)):
-                merged = self._merged(column, full)
+                try:
+                    merged = self._merged(column, full)
+                except TaskInterrupted:
+                    return has_dropped
+                except (ObjectMissing, BadSegment) as error:
+                    unreadable = [run.id for run in full if run.path == error.context.get("file")]
+                    if not unreadable:
+                        raise
+                    _LOG.warning("%s: a run of the index is built again: %s", self.topic.topic, error)
+                    report.failures.append(error)
+                    self.registry.index.drop(self.topic, unreadable)
+                    has_dropped = True
+                    continue
                 if not self.registry.index.replace(self.topic, merged, [run.id for run in full]):
                     self.store.delete(merged.path)
                     break
-                merges += 1
-        return merges
+                report.merged += 1
+        return has_dropped
 
     def _full_level(self, column: IndexedColumn) -> list[TermRun]:
         levels = defaultdict[int, list[TermRun]](list)
         for run in self.registry.index.load(self.topic, [column.identity]):
             if run.mapping == column.mapping:
                 levels[run.level].append(run)
-        full = [level for level, runs in levels.items() if len(runs) >= FAN_OUT]
-        return levels[min(full)][:FAN_OUT] if full else []
+        full = [levels[level][:FAN_OUT] for level in sorted(levels) if len(levels[level]) >= FAN_OUT]
+        return next((runs for runs in full if self._is_small(runs)), [])
+
+    def _is_small(self, runs: Sequence[TermRun]) -> bool:
+        return self.most_entries is None or sum(run.entries for run in runs) <= self.most_entries
 
     def _merged(self, column: IndexedColumn, runs: Sequence[TermRun]) -> TermRun:
         spans: dict[int, tuple[int, int]] = {}
@@ -68,7 +96,6 @@ class RunMerge:
     def _parts(self, column: IndexedColumn, runs: Sequence[TermRun]) -> Iterator[pa.Table]:
         readers = [LeafReader(run.path, run.leaves, run.footer) for run in runs]
         for low, high in self._ranges(runs):
-            self.alive()
             tables = [
                 table for run, reader in zip(runs, readers, strict=True) for table in self._rows(run, reader, low, high)
             ]
@@ -89,6 +116,9 @@ class RunMerge:
         start = 0 if low is None else run.leaves.of_term(low).start
         end = len(firsts) if high is None else int(np.searchsorted(firsts, high, "left"))
         for number in range(start, end):
+            self.alive()
+            if self.is_over():
+                raise TaskInterrupted("a merge of the index ended early", topic=self.topic.topic)
             _, begin, size, _ = run.leaves.row(number)
             rows = reader.rows(number, leaf_bytes(self.store.objects, run.path, begin, size))
             terms = rows[TERM].to_numpy()

@@ -8,6 +8,7 @@ from typing import Final
 
 from archiver.errors import StorageError
 from archiver.index.store import EXTENSION, RunStore
+from archiver.storage.objects import ListedObject
 from catalog.model import TopicRow
 from catalog.registry import Registry
 
@@ -42,24 +43,39 @@ class RunRemoval:
     ) -> tuple[list[StorageError], tuple[str, ...]]:
         """Delete the runs that were begun up to `begun_by_ms` and may have terms of these offsets.
 
-        Also deletes the objects of builds that ended early: they gave no sign of life for `grace` seconds. Returns
-        failures, and the builds that may still write such terms. Raises RegistryError.
+        Also deletes strays. Returns failures, and the builds that may still write such terms. Raises RegistryError.
         """
         failures = self.drop(())
         while tainted := self._tainted(spans, begun_by_ms):  # a merge may register one of runs that are dropped here
             failures = self.drop(tainted)
-        try:
-            listed = self.store.listed()
-        except StorageError as error:
-            return [*failures, error], ()
+        left, alive = self.delete_strays(grace=grace)
+        return [*failures, *left], alive
+
+    def delete_strays(self, *, grace: float, own: str = "") -> tuple[list[StorageError], tuple[str, ...]]:
+        """Delete the objects of builds that ended early: they gave no sign of life for `grace` seconds.
+
+        Looks into every folder that the index had. Does nothing if a build other than `own` is alive. Returns failures
+        and these builds. Raises RegistryError.
+        """
+        failures: list[StorageError] = []
+        listed: dict[str, tuple[ListedObject, ...]] = {}
+        for folder in sorted({self.store.folder, *self.registry.index.folders(self.topic)} - {""}):
+            try:
+                listed[folder] = self.store.listed(folder)
+            except StorageError as error:
+                failures.append(error)
         # after the listing: a build that isn't alive now has registered its objects, or never will
         claims = self.registry.claims.runs(self.topic)
-        alive = tuple(it.id for it in claims if it.id.startswith(CLAIM) and it.silent_seconds < grace)
-        if not alive:
-            kept = {run.path for run in self.registry.index.load(self.topic)}
-            strays = (it.path for it in listed if it.path not in kept and it.name.endswith(EXTENSION))
+        alive = tuple(it.id for it in claims if it.id.startswith(CLAIM) and it.id != own and it.is_alive(grace))
+        if alive:
+            return failures, alive
+        kept = {run.path for run in self.registry.index.load(self.topic)}
+        for folder, objects in listed.items():
+            strays = (it.path for it in objects if it.path not in kept and it.name.endswith(EXTENSION))
             failures += self.store.delete_all(strays)
-        return failures, alive
+            if not objects and folder != self.store.folder:
+                self.registry.index.forget_folder(self.topic, folder)
+        return failures, ()
 
     def _tainted(self, spans: Mapping[int, Sequence[tuple[int, int]]], begun_by_ms: int) -> list[str]:
         runs = self.registry.index.load(self.topic)

@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from archiver.config import Config
-from archiver.errors import ConfigError, StorageError
+from archiver.errors import BadSegment, ConfigError, ObjectMissing, StorageError
 from archiver.index.columns import IndexedColumn
 from archiver.storage.formats import write_leaves
 from archiver.storage.objects import ListedObject, ObjectStore
@@ -27,7 +27,7 @@ EXTENSION: Final = ".parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStore:
-    """`folder` is the table's. Temporary files lie in `spool`."""
+    """`folder` is the table's, empty without a configured place. Temporary files lie in `spool`."""
 
     objects: ObjectStore
     folder: str
@@ -48,6 +48,11 @@ class RunStore:
                 table=name,
             )
         return cls(objects=ObjectStore.of(config.catalog), folder=folder, spool=config.archive.spool)
+
+    @classmethod
+    def for_deletion(cls, config: Config) -> Self:
+        """Return a store that only deletes, without a configured place."""
+        return cls(objects=ObjectStore.of(config.catalog), folder="", spool=config.archive.spool)
 
     def write(
         self,
@@ -104,15 +109,20 @@ class RunStore:
                 failures.append(error)
         return failures
 
-    def listed(self) -> tuple[ListedObject, ...]:
-        """List the objects of the folder. Raises StorageError."""
-        return self.objects.list(self.folder)
+    def listed(self, folder: str) -> tuple[ListedObject, ...]:
+        """List the objects of a folder; none if there is no such place. Raises StorageError."""
+        try:
+            return self.objects.list(folder)
+        except ObjectMissing:
+            return ()
 
 
 def leaf_bytes(objects: ObjectStore, path: str, start: int, size: int) -> bytes:
     """Read some bytes of an object. Raises StorageError."""
     stream = objects.open(path)
     try:
+        if isinstance(stream, pa.NativeFile) and stream.size() < start + size:
+            raise BadSegment("a run of the index is cut short", file=path)
         if hasattr(stream, "read_at"):
             return bytes(stream.read_at(size, start))
         stream.seek(start)

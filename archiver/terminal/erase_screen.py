@@ -119,6 +119,12 @@ def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
         console.print(
             f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
         )
+    elif report.rewriters and not report.unfinished:
+        console.print(
+            "not finished: a build of the index runs, which may have read such records before they left the table. Run"
+            " the same command again when it has ended",
+            style="yellow",
+        )
 
 
 def _print_others(console: TextConsole, report: EraseReport) -> None:

@@ -28,6 +28,8 @@ from schema_mapping.columns.ledger import LedgerState
 
 CHORE: Final = "indexing"
 REST_SECONDS: Final = 60.0
+MOST_MERGED: Final = 20_000_000
+"""Entries that the chore merges at once. `archiver index build` merges more."""
 _ALIVE_SECONDS: Final = 30.0
 
 
@@ -75,7 +77,7 @@ def indexing(config: Config) -> Chore:
     """Return the chore that indexes new files in idle time."""
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
-        report = TopicIndex(config, turn.topic, turn.registry).build(turn.is_over)
+        report = TopicIndex(config, turn.topic, turn.registry).build(turn.is_over, most_merged=MOST_MERGED)
         if not report.left:
             turn.keep(turn.last_commit)
         return ChoreOutcome(is_finished=not turn.is_over(), failures=tuple(report.failures))
@@ -108,8 +110,10 @@ class TopicIndex:
         self._topic = topic
         self._registry = registry
 
-    def build(self, is_over: Callable[[], bool] = lambda: False) -> BuildReport:
+    def build(self, is_over: Callable[[], bool] = lambda: False, *, most_merged: int | None = None) -> BuildReport:
         """Index the files that no run covers, merge full levels, and delete what became useless.
+
+        Levels with more than `most_merged` entries aren't merged.
 
         Raises ConfigError for columns that can't be indexed, and subclasses of CatalogError and StorageError.
         """
@@ -121,6 +125,8 @@ class TopicIndex:
             columns, store = self._columns(archive), self._store(archive)
             paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()
             removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
+            self._registry.index.note_folder(self._topic, store.folder)
+            strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace, own=claim.id)
             empty = self._registry.index.forget_files(self._topic, paths)
             failures = removal.drop((*empty, *(run.id for run in self._runs() if _is_stale(run, columns))))
             memory = self._config.index.memory
@@ -136,19 +142,22 @@ class TopicIndex:
                 alive=claim.renew,
             )
             report = build.run()
-            report.failures += failures
+            report.failures += [*strays, *failures]
             merge = RunMerge(
                 topic=self._topic,
                 registry=self._registry,
                 store=store,
                 memory=memory,
                 first_offsets=archive.snapshot.first_offsets,
+                most_entries=most_merged,
                 is_over=is_over,
                 alive=claim.renew,
             )
-            report.merged = merge.run(columns)
-            if report.merged:
+            has_dropped = merge.run(columns, report)
+            if report.merged or has_dropped:
                 report.failures += removal.drop(())
+            if has_dropped:
+                build.count_left()
             return report
 
     def drop(self, names: Sequence[str] = ()) -> tuple[int, BuildReport]:
@@ -166,8 +175,11 @@ class TopicIndex:
                 )
         chosen = [run.id for run in runs if not names or run.name in names]
         archive = open_archive(self._config, self._topic.topic, coerces=False)
-        removal = RunRemoval(topic=self._topic, registry=self._registry, store=self._store(archive))
-        return len(chosen), BuildReport(failures=[*removal.drop(chosen)])
+        store = self._configured_store(archive) or RunStore.for_deletion(self._config)
+        removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
+        failures = removal.drop(chosen)
+        strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace)
+        return len(chosen), BuildReport(failures=[*failures, *strays])
 
     def rebuild(self, names: Sequence[str] = ()) -> BuildReport:
         """Drop runs and build them again. Raises as `build` and `drop`."""
@@ -218,8 +230,11 @@ class TopicIndex:
         ledger = archive.ledger() if needs_ledger else LedgerState()
         return resolve_columns(self._settings, archive.schema, ledger, self._topic.topic)
 
+    def _configured_store(self, archive: TopicArchive) -> RunStore | None:
+        return RunStore.of(self._config, self._topic.table, archive.table_uuid, table_location=archive.location)
+
     def _store(self, archive: TopicArchive) -> RunStore:
-        store = RunStore.of(self._config, self._topic.table, archive.table_uuid, table_location=archive.location)
+        store = self._configured_store(archive)
         if store is None:
             raise ConfigError("an index needs a place outside of all tables: set `location` in [index]")
         return store

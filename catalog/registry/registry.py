@@ -159,6 +159,9 @@ class TermRuns(TermRunsReader):
     dropped = in_statements(term_runs.dropped)
     forget = in_statements(term_runs.forget)
     forget_files = in_transaction(term_runs.forget_files)
+    note_folder = in_statements(term_runs.note_folder)
+    folders = in_statements(term_runs.folders)
+    forget_folder = in_statements(term_runs.forget_folder)
 
 
 class MissingObjects(Part):
@@ -179,6 +182,7 @@ class ExpectedRows(Part):
     note_checked = in_statements(expected_rows.note_checked)
     replace_checked = in_statements(expected_rows.replace_checked)
     gone = in_statements(expected_rows.gone)
+    accepted_offsets = in_statements(accepted_rows.load)
     record_refill = in_transaction(expected_rows.record_refill)
 
 

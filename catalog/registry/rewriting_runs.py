@@ -12,6 +12,8 @@ from catalog.model import TopicRow
 from catalog.registry.known_files import UPLOAD_CLAIM_DAYS
 from catalog.registry.postgres import Connection
 
+LEAST_GRACE: Final = 3600.0
+"""Seconds without a sign of life after which a run may be dead."""
 _KEY: Final = "rewriting"
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
@@ -23,6 +25,10 @@ class RewritingRun:
     id: str
     begun_ms: int
     silent_seconds: float
+
+    def is_alive(self, grace: float) -> bool:
+        """Whether it may still run. Signs of life are minutes apart, so a shorter `grace` than an hour says nothing."""
+        return self.silent_seconds < max(grace, LEAST_GRACE)
 
 
 def note(connection: Connection, topic: TopicRow, run_id: str) -> None:

@@ -24,6 +24,7 @@ SELECT column_id, file.path, run_id FROM term_runs AS run JOIN term_run_files AS
 WHERE topic_id = %(topic)s AND state = 'current' AND file.path = ANY(%(paths)s)
 AND (column_id, mapping) IN (SELECT * FROM unnest(%(columns)s::text[], %(mappings)s::text[]))
 """
+_FOLDER: Final = "index_folder"
 _AT_ONCE: Final = 10_000
 """Paths of a query."""
 
@@ -72,7 +73,7 @@ def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths:
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO term_run_files (run_id, path) SELECT %s, unnest(%s::text[])",
-            [(run.id, sorted(paths)) for run in runs],
+            [(run.id, sorted(set(paths))) for run in runs],
         )
 
 
@@ -138,6 +139,33 @@ def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
     """Forget a dropped run, whose object is deleted."""
     connection.execute(
         "DELETE FROM term_runs WHERE topic_id = %s AND id = %s AND state = 'dropped'", (topic.id, run_id)
+    )
+
+
+def note_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
+    """Note a folder before runs are uploaded to it, in `metadata`, so that it is listed after `location` changes."""
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, '{}')"
+        " ON CONFLICT (topic_id, key, name) DO UPDATE SET updated = now()",
+        (topic.id, _FOLDER, folder),
+    )
+
+
+def folders(connection: Connection, topic: TopicRow) -> tuple[str, ...]:
+    """Return the folders that may have objects: noted folders, and folders of runs."""
+    rows = connection.execute(
+        "SELECT name FROM metadata WHERE topic_id = %(topic)s AND key = %(key)s"
+        " UNION SELECT regexp_replace(path, '/[^/]+/[^/]+$', '') FROM term_runs WHERE topic_id = %(topic)s ORDER BY 1",
+        {"topic": topic.id, "key": _FOLDER},
+    )
+    return tuple(folder for (folder,) in rows)
+
+
+def forget_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
+    """Forget a folder without objects, except if a build noted it in the last hour."""
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND updated < now() - interval '1 hour'",
+        (topic.id, _FOLDER, folder),
     )
 
 

@@ -26,15 +26,23 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, SUPERSEDED_B
 
 
 def finish(
-    work: TopicErasure, report: EraseReport, *, grace: float, now: float, expires_owned: ExpiresOwned = never_owned
+    work: TopicErasure,
+    report: EraseReport,
+    *,
+    grace: float,
+    now: float,
+    searched: Spans | None = None,
+    expires_owned: ExpiresOwned = never_owned,
 ) -> None:
     """Delete unneeded objects with erased records, and record finished erasures.
 
     `expires_owned` decides about snapshots that the owner keeps. An erasure without a complete search is never recorded
-    as finished.
+    as finished. `searched` are the offsets that the run was for, empty for a condition, None if it only continues.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:
+        if searched is not None:
+            _erase_terms(work, report, searched, begun_by_ms=work.now_ms())
         return
     report.conditions = {erasure: str(value.get(CONDITION, "")) for erasure, value in waiting.items()}
     clean_spool(work.config.archive.spool)
@@ -78,9 +86,8 @@ def finish(
     )
     report.copies, report.copies_deleted = copies.left, copies.deleted
     _clean_machine(work, report, table, erased)
-    failures, builds = erase_terms(work, erased, begun_by_ms=since)
-    report.failures.update(failures)
-    report.rewriters = tuple(dict.fromkeys((*report.rewriters, *builds)))
+    is_other = searched is not None and report.erasure not in waiting  # a search without records, beside open erasures
+    _erase_terms(work, report, searched or {}, begun_by_ms=work.now_ms() if is_other else since)
     if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
         report.unfinished = tuple(waiting)
         return
@@ -91,6 +98,12 @@ def finish(
     report.finished, report.given_up = standing.searched, given_up
     report.doubtful = tuple(each for each in standing.searched if waiting[each].get(UNJUDGED))
     report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
+
+
+def _erase_terms(work: TopicErasure, report: EraseReport, searched: Spans, *, begun_by_ms: int) -> None:
+    failures, builds = erase_terms(work, searched, begun_by_ms=begun_by_ms)
+    report.failures.update(failures)
+    report.rewriters = tuple(dict.fromkeys((*report.rewriters, *builds)))
 
 
 def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:
@@ -115,10 +128,13 @@ def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]]
 
 
 def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
-    """Runs, live or recently dead, that may still write erased records. Call it before listing uploads."""
+    """Runs, live or recently dead, that may still write erased records. Call it before listing uploads.
+
+    With `orphan_grace = "0s"` the operator vouches that no such run is alive (docs/adr/0052).
+    """
     grace = work.config.archive.orphan_grace
-    runs = work.registry.claims.runs(work.topic)
-    return tuple(run.id for run in runs if run.begun_ms <= since and run.silent_seconds < grace)
+    runs = work.registry.claims.runs(work.topic) if grace else ()
+    return tuple(run.id for run in runs if run.begun_ms <= since and run.is_alive(grace))
 
 
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:

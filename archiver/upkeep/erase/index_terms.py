@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from archiver.errors import StorageError
 from archiver.index.removal import RunRemoval
 from archiver.index.store import RunStore
-from archiver.storage.objects import ObjectStore
 from archiver.upkeep.erase.copies import Spans
 from archiver.upkeep.erase.topic import TopicErasure
 
 
 def erase_terms(
-    work: TopicErasure, erased: Spans, *, begun_by_ms: int
+    work: TopicErasure, named: Spans, *, begun_by_ms: int
 ) -> tuple[dict[str, StorageError], tuple[str, ...]]:
-    """Delete runs that were begun before the records had left the table.
+    """Delete runs that were begun before the records had left the table, at all offsets that may have lost records.
 
     Returns failures by object, and the ids of builds that may still write such a run.
     """
@@ -21,19 +22,29 @@ def erase_terms(
     if store is None:
         return {}, ()
     removal = RunRemoval(topic=work.topic, registry=work.registry, store=store)
-    failures, builds = removal.erase(erased, begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace)
-    return {str(error.context.get("file", store.folder)): error for error in failures}, builds
+    failures, builds = removal.erase(
+        _offsets_without_rows(work, named), begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace
+    )
+    return {str(error.context.get("file", "index")): error for error in failures}, builds
+
+
+def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
+    """The offsets that were named, erased, retired or accepted as removed: runs may still have their terms."""
+    spans = defaultdict[int, list[tuple[int, int]]](list)
+    for source in (named, work.registry.erasures.offsets(work.topic)):
+        for partition, ranges in source.items():
+            spans[partition] += ranges
+    for partition, first in work.catalog.reload(work.table).first_offsets.items():
+        spans[partition].append((0, first))
+    for acceptance in work.registry.rows.accepted_offsets(work.topic):
+        spans[acceptance.partition] += acceptance.spans
+    return spans
 
 
 def _store(work: TopicErasure) -> RunStore | None:
-    """The place of runs: the configured one, or for an index that isn't configured any more, the place of its runs."""
+    """The configured place of runs, or one without a folder if the index was configured before."""
     table = work.table
     configured = RunStore.of(work.config, work.topic.table, table.uuid, table_location=table.location)
-    if configured is not None:
+    if configured is not None or not work.registry.index.folders(work.topic):
         return configured
-    paths = [run.path for run in work.registry.index.load(work.topic)]
-    paths += work.registry.index.dropped(work.topic).values()
-    if not paths:
-        return None
-    folder = paths[0].rsplit("/", 2)[0]
-    return RunStore(objects=ObjectStore.of(work.config.catalog), folder=folder, spool=work.config.archive.spool)
+    return RunStore.for_deletion(work.config)

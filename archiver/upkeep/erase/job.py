@@ -29,6 +29,7 @@ from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import find_archived
 from archiver.upkeep.consent import GIVEN, Consent
 from archiver.upkeep.erase.consent import ErasureConsent
+from archiver.upkeep.erase.copies import Spans
 from archiver.upkeep.erase.finishing import finish
 from archiver.upkeep.erase.offset_list import OffsetList
 from archiver.upkeep.erase.removing import erase_rows
@@ -112,12 +113,20 @@ class Erase:
                 observer=self._observer,
                 formats=FORMATS,
             )
+            searched: Spans | None = None
             if self._where is not None:
-                self._erase(work, self._where, report)
+                searched = self._erase(work, self._where, report)
             elif not self._options.dry_run:
                 work.settle({})
             if not self._options.dry_run:
-                finish(work, report, grace=self._options.grace, now=now, expires_owned=self._expires_owned)
+                finish(
+                    work,
+                    report,
+                    grace=self._options.grace,
+                    now=now,
+                    searched=searched,
+                    expires_owned=self._expires_owned,
+                )
         report.seconds = time.monotonic() - started
         self._observer(EraseFinished(report=report))
         return report
@@ -129,7 +138,8 @@ class Erase:
             self._decided[ids] = self._options.expires_owned(snapshots, settings)
         return self._decided[ids]
 
-    def _erase(self, work: TopicErasure, where: Where | OffsetList, report: EraseReport) -> None:
+    def _erase(self, work: TopicErasure, where: Where | OffsetList, report: EraseReport) -> Spans:
+        """Erase the rows, and return the offsets that were named."""
         condition = self._condition(work, where)
         salt = secrets.token_hex(16)
         told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
@@ -148,6 +158,7 @@ class Erase:
         )
         if report.rows or report.commits or is_kept:
             report.erasure, report.condition_hash, report.salt = erasure, told, salt
+        return condition.spans if isinstance(condition, AtOffsets) else {}
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
         """Check the condition and, except in a dry run, commit staged ranges."""

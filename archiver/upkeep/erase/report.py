@@ -18,8 +18,9 @@ class EraseReport:
     """What an erasure found and did. Filled during the run.
 
     `spans` are (partition, start, end). `salt` proves the condition of `condition_hash` and is stored nowhere. `copies`
-    are uploads too young to delete. `rewriters` may still upload such records. `unfinished` erasures continue with
-    `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a complete search.
+    are uploads too young to delete. `rewriters` may still upload such records, or their hashes. `unfinished`
+    erasures continue with `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a
+    complete search.
 
     `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
@@ -64,7 +65,7 @@ class EraseReport:
     def succeeded(self) -> bool:
         """Whether the records are gone from every object (dry run: would be found)."""
         is_known = not (self.failures or self.unjudged or self.doubtful)
-        return is_known and not self.purged.failures and (self.dry_run or not self.unfinished)
+        return is_known and not self.purged.failures and (self.dry_run or not (self.unfinished or self.rewriters))
 
     @property
     def offset_count(self) -> int:

@@ -147,9 +147,9 @@ def test_rewritten_files_are_read_until_they_are_indexed(orders: LakeIndex) -> N
 
 
 def test_a_build_can_end_after_any_file(orders: LakeIndex) -> None:
-    turns = iter(range(100))
+    turns = iter(range(1_000))
     orders.memory = 1
-    report = orders.build(is_over=lambda: next(turns) >= 4)
+    report = orders.build(is_over=lambda: next(turns) >= 23)
     assert 0 < report.files < FILES
     assert report.left == FILES - report.files
     key = f"order-{next(name for name in range(FILES * ROWS) if place(orders, name) == ROWS * FILES - 1)}"

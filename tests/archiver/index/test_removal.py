@@ -9,11 +9,11 @@ import pytest
 
 from archiver.errors import StorageDenied
 from archiver.index.store import RunStore
-from catalog.registry.rewriting_runs import RewritingRun
+from catalog.registry.rewriting_runs import LEAST_GRACE, RewritingRun
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.archive.memory_index import LakeIndex
 
-GRACE = 100.0
+GRACE = 2 * LEAST_GRACE
 
 
 @pytest.fixture
@@ -79,3 +79,37 @@ def test_a_merge_of_dropped_runs_is_not_registered(indexed: LakeIndex) -> None:
     runs = sorted(indexed.registry.runs)
     indexed.removal().drop(runs[:1])
     assert not indexed.registry.replace(TOPIC, indexed.registry.runs[runs[1]], runs)
+
+
+def test_strays_in_a_former_folder_are_deleted(indexed: LakeIndex, tmp_path: Path) -> None:
+    former = tmp_path / "former" / "key"
+    former.mkdir(parents=True)
+    stray = former / "01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet"
+    stray.write_bytes(b"terms")
+    indexed.registry.note_folder(TOPIC, (tmp_path / "former").as_uri())
+    indexed.registry.note_folder(TOPIC, indexed.store.folder)
+    assert indexed.removal().delete_strays(grace=GRACE) == ([], ())
+    assert not stray.exists()
+    assert len(indexed.objects()) == 3
+    assert len(indexed.registry.noted) == 2
+    assert indexed.removal().delete_strays(grace=GRACE) == ([], ())
+    assert indexed.registry.noted == {indexed.store.folder}
+
+
+def test_strays_stay_while_another_build_is_alive(indexed: LakeIndex) -> None:
+    stray = indexed.objects()[0].with_name("01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet")
+    stray.write_bytes(b"terms")
+    indexed.registry.claimed = [
+        RewritingRun(id=name, begun_ms=5, silent_seconds=1.0) for name in ("index-own", "index-other")
+    ]
+    assert indexed.removal().delete_strays(grace=GRACE, own="index-own") == ([], ("index-other",))
+    assert stray.exists()
+    del indexed.registry.claimed[1]
+    assert indexed.removal().delete_strays(grace=GRACE, own="index-own") == ([], ())
+    assert not stray.exists()
+
+
+@pytest.mark.parametrize("grace", [0.0, 60.0])
+def test_silent_builds_are_alive(indexed: LakeIndex, grace: float) -> None:
+    indexed.registry.claimed = [RewritingRun(id="index-1", begun_ms=5, silent_seconds=61.0)]
+    assert indexed.removal().erase({}, begun_by_ms=10, grace=grace) == ([], ("index-1",))

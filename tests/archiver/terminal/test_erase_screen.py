@@ -49,3 +49,9 @@ def test_an_erasure_that_ended_without_knowing_all_is_named_once() -> None:
     text = seen(report)
     assert "erasure B left records that it couldn't judge: run it again with its condition when they are" in text
     assert "erasure A left" not in text
+
+
+def test_a_build_of_the_index_is_named() -> None:
+    report = EraseReport(topic="orders", table="kafka.orders", dry_run=False, rewriters=("index-1",))
+    assert not report.succeeded
+    assert "not finished: a build of the index runs" in seen(report)

@@ -273,7 +273,9 @@ class Lake:
             Path(each.file_path.removeprefix("file://")).unlink()
 
     def insert(self, table: pa.Table) -> None:
-        file = self._foreign(table, with_metrics=True)
+        self.append(self._foreign(table, with_metrics=True))
+
+    def append(self, file: DataFile) -> None:
         self._commit(lambda snapshot: snapshot.fast_append(), lambda producer: producer.append_data_file(file))
 
     def delete_positions(self, positions: Mapping[str, Iterable[int]], *, partition: int = DAY) -> None:

@@ -30,6 +30,7 @@ class MemoryRuns:
         self.gone: dict[str, str] = {}
         self.files: set[tuple[str, str]] = set()
         self.claimed: list[RewritingRun] = []
+        self.noted = set[str]()
         self.time = 1
 
     @property
@@ -85,6 +86,16 @@ class MemoryRuns:
     def forget(self, _topic: TopicRow, run_id: str) -> None:
         del self.gone[run_id]
 
+    def note_folder(self, _topic: TopicRow, folder: str) -> None:
+        self.noted.add(folder)
+
+    def folders(self, _topic: TopicRow) -> tuple[str, ...]:
+        paths = {*self.gone.values(), *(run.path for run in self.runs.values())}
+        return tuple(sorted(self.noted | {path.rsplit("/", 2)[0] for path in paths}))
+
+    def forget_folder(self, _topic: TopicRow, folder: str) -> None:
+        self.noted.discard(folder)
+
     def forget_files(self, _topic: TopicRow, kept: Collection[str]) -> tuple[str, ...]:
         self.files = {(run_id, path) for run_id, path in self.files if path in kept}
         return tuple(sorted(self.runs.keys() - {run_id for run_id, _ in self.files}))
@@ -121,6 +132,7 @@ class LakeIndex:
         registry: Any = None,
         ledger: Callable[..., LedgerState] = lambda *_: LedgerState(),
         is_over: Callable[[], bool] = lambda: False,
+        most_entries: int | None = None,
     ) -> BuildReport:
         """Index files that aren't covered, and merge full levels."""
         begun_ms = self.registry.now_ms()
@@ -129,7 +141,7 @@ class LakeIndex:
         paths = archive.snapshot.files.columns["path"].to_pylist()
         removal = self.removal()
         failures = removal.drop(self.registry.forget_files(TOPIC, paths))
-        report = IndexBuild(
+        build = IndexBuild(
             topic=TOPIC,
             snapshot=archive.snapshot,
             columns=columns,
@@ -139,16 +151,20 @@ class LakeIndex:
             begun_ms=begun_ms,
             is_over=is_over,
             alive=lambda: None,
-        ).run()
-        report.merged = RunMerge(
+        )
+        report = build.run()
+        merge = RunMerge(
             topic=TOPIC,
             registry=self.registry,
             store=self.store,
             memory=self.memory,
             first_offsets=archive.snapshot.first_offsets,
+            most_entries=most_entries,
             is_over=is_over,
             alive=lambda: None,
-        ).run(columns)
+        )
+        if merge.run(columns, report):
+            build.count_left()
         report.failures += [*failures, *removal.drop(())]
         return report
 
