@@ -27,7 +27,7 @@ _REFERENCES = ("kafka", "catalog", "serve", *_OWN_WITH_SECRETS)
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the file's tables. Raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError("There is no configuration file here; name one with --config", file=str(path)) from None

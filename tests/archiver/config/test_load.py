@@ -277,6 +277,12 @@ def test_store_settings_without_effect_are_refused(tmp_path: Path, text: str, me
         load_config(file, {})
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "archiver.toml"
+    file.write_text(MINIMAL, encoding="utf-8-sig")
+    assert load_config(file, {}).catalog["uri"] == "http://127.0.0.1:8181"
+
+
 def test_certificates_of_the_catalog_are_relative_to_the_file(tmp_path: Path) -> None:
     tables = (
         '[catalog]\nuri = "http://x"\nssl.cabundle = "ca.pem"\nssl.client = { cert = "my/a.pem", key = "/dev/null" }\n'
