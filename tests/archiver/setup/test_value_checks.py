@@ -64,7 +64,7 @@ def test_all_values_decode(registry: FakeRegistry) -> None:
 class Bounded(RawMapping):
     """A mapping whose columns hold two rows at most, as if each row were a gibibyte. It keeps values raw."""
 
-    def decode(self, values: pa.BinaryArray) -> pa.StructArray:
+    def decode(self, values: pa.BinaryArray, **_: object) -> pa.StructArray:
         if len(values) > 2:
             raise RowsTooLargeError("too much for one column")
         kept = pa.array(values.to_pylist(), pa.binary())

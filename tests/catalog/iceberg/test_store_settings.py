@@ -90,7 +90,7 @@ def test_settings_that_work(properties: dict[str, str]):
         ),
     ],
 )
-def test_settings_of_other_clients_are_to_be_removed(name: str):
+def test_settings_of_other_clients_are_to_be_removed(name: str) -> None:
     with pytest.raises(StoreSettingError, match=f"^catalog: {name} has no effect here: .*remove it") as error:
         check_store_settings({"uri": "http://x", name: "x"}, "catalog: ")
     assert "did you mean" not in str(error.value)
