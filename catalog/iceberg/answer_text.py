@@ -13,7 +13,7 @@ _SIGNED: Final = re.compile(r"\bThe (?:Canonical String|String-to-Sign)\b.*", re
 _SIGNED_XML: Final = re.compile(
     r"<(CanonicalRequest|StringToSign)(Bytes)?>.*?(?:</\1(?:Bytes)?>|\Z)", re.IGNORECASE | re.DOTALL
 )
-"""The same in XML, where the bytes are written in hexadecimal digits, too."""
+"""The same in XML, which also has the bytes in hexadecimal digits."""
 _NAMED: Final = re.compile(
     r"""
     \b(

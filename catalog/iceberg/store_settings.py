@@ -74,11 +74,11 @@ _INSTEAD: Final = {
     "client.factory": "for a role, set `s3.role-arn` and `s3.role-session-name`",
     "client.credentials-provider": "without keys, the environment, a web identity or the machine's role gives them",
     "glue": (
-        "Glue is an Iceberg REST catalog: remove it, and set `uri`, `warehouse` and `rest.signing-region`"
+        "Glue is an Iceberg REST catalog: leave this setting out, and set `uri`, `warehouse` and `rest.signing-region`"
         " (docs/catalogs.md)"
     ),
-    "dynamodb": "remove it: the catalog must be an Iceberg REST catalog",
-    "py-catalog-impl": "remove it: the catalog must be an Iceberg REST catalog",
+    "dynamodb": "leave it out: the catalog must be an Iceberg REST catalog",
+    "py-catalog-impl": "leave it out: the catalog must be an Iceberg REST catalog",
     "s3.remote-signing-enabled": "requests can't be signed by the catalog: have it vend credentials, or give keys",
 }
 
@@ -200,11 +200,11 @@ def _instead(name: str) -> str:
         usual == beginning or usual.startswith((f"{beginning}.", f"{beginning}-")) for beginning in _OF_OTHER_CLIENTS
     ):
         hint = ". To log in otherwise, set `auth.type` (docs/catalogs.md)" if usual.startswith("rest.auth") else ""
-        return f"remove it. Other clients, such as Spark's, read it; the archiver's don't{hint}"
+        return f"leave it out. Other clients, such as Spark's, read it; the archiver's don't{hint}"
     near = get_close_matches(usual, KNOWN | CATALOG_KNOWN, n=1)
     if near:
-        return f"did you mean `{near[0]}`? If not, remove it"
-    return "remove it. docs/catalogs.md and docs/stores.md list the settings"
+        return f"did you mean `{near[0]}`? If not, leave it out"
+    return "leave it out. docs/catalogs.md and docs/stores.md list the settings"
 
 
 def _text(properties: Mapping[str, Any], name: str) -> str | None:

@@ -123,12 +123,12 @@ def test_paths_of_another_configuration_stay_its_own(tmp_path: Path) -> None:
         '"ssl.client.cert" = "/etc/a.pem"\nssl.client.key = { env = "KEY" }\n[audit]\nsigning_key = "sign.pem"\n'
         '[flight]\nwal = "wal"\n[serve.tls]\ncertificate = "s.crt"\nkey = { file = "s.key" }\n'
     )
-    found = sections_from(base, None, ())
-    assert found["catalog"]["ssl"] == {"cabundle": str(tmp_path / "ca.pem"), "client": {"key": {"env": "KEY"}}}
-    assert found["catalog"]["ssl.client.cert"] == "/etc/a.pem"
-    assert found["audit"] == {"signing_key": str(tmp_path / "sign.pem")}
-    assert found["flight"] == {"wal": str(tmp_path / "wal")}
-    assert found["serve"]["tls"] == {"certificate": str(tmp_path / "s.crt"), "key": {"file": "s.key"}}
+    sections = sections_from(base, None, ())
+    assert sections["catalog"]["ssl"] == {"cabundle": str(tmp_path / "ca.pem"), "client": {"key": {"env": "KEY"}}}
+    assert sections["catalog"]["ssl.client.cert"] == "/etc/a.pem"
+    assert sections["audit"] == {"signing_key": str(tmp_path / "sign.pem")}
+    assert sections["flight"] == {"wal": str(tmp_path / "wal")}
+    assert sections["serve"]["tls"] == {"certificate": str(tmp_path / "s.crt"), "key": {"file": "s.key"}}
 
 
 def test_a_file_is_never_replaced_unless_told_so(tmp_path: Path) -> None:
