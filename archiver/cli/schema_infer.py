@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -121,8 +122,9 @@ def _of_lines(path: Path, base: Path | None, records: int) -> InferredSchema:
 
 def _first_lines(file: Iterable[bytes], most: int) -> Iterator[bytes]:
     left = most
-    for line in file:
-        if value := line.rstrip(b"\r\n"):
+    for number, line in enumerate(file):
+        content = line if number else line.removeprefix(BOM_UTF8)
+        if value := content.rstrip(b"\r\n"):
             yield value
             left -= 1
         if left == 0:

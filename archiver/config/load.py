@@ -25,7 +25,12 @@ from archiver.config.model import (
     TopicSection,
     TracesSection,
 )
-from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
+from archiver.config.sources import (
+    flatten_borrowed,
+    overlay_environment,
+    read_toml,
+    with_anchored_certificates,
+)
 from archiver.config.table_names import default_table, is_distinct, table_name
 from archiver.config.topics import internal_hint, is_pattern, near_topic, refuse_shared_tables, section_for
 from archiver.errors import ConfigError
@@ -234,7 +239,7 @@ def load_config(path: str | Path, environment: Mapping[str, str] | None = None) 
 
 
 def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
-    file = _validate(ConfigFile, _with_kafka(flatten_borrowed(tables)))
+    file = _validate(ConfigFile, _with_kafka(with_anchored_certificates(flatten_borrowed(tables), folder)))
     config = Config(file, folder)
     _validate(TopicSection, file.defaults, ("defaults",))
     for section in file.topics:

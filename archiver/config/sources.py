@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from archiver.errors import ConfigError
+from catalog.iceberg.auth_settings import CERTIFICATE_FILES
 
 PREFIX = "ARCHIVER__"
 _BORROWED = ("kafka", "catalog", "spark")
@@ -26,7 +27,7 @@ _REFERENCES = ("kafka", "catalog", "serve", *_OWN_WITH_SECRETS)
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the file's tables. Raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError("There is no configuration file here; name one with --config", file=str(path)) from None
@@ -103,6 +104,15 @@ def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
                 "tls": {key: _resolve(setting, "serve", f"tls.{key}") for key, setting in tls.items()},
             }
     return flat
+
+
+def with_anchored_certificates(tables: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Anchor the flattened paths of the catalog's certificates at `folder`."""
+    match tables.get("catalog"):
+        case dict(catalog):
+            paths = {name: str(folder / catalog[name]) for name in CERTIFICATE_FILES if catalog.get(name)}
+            return {**tables, "catalog": {**catalog, **paths}}
+    return tables
 
 
 def _options(table: Mapping[str, Any], section: str, prefix: str) -> list[tuple[str, str]]:

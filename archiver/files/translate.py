@@ -18,12 +18,11 @@ from archiver.files.recognition import UNAPPROVED_SCHEMA, Recognizer
 from archiver.files.records import Int64Array, Records, as_seen
 from archiver.files.unapproved import UnapprovedValues, WaitingMapping
 from archiver.schemas import EnvelopeReader
-from archiver.schemas.decode import decode_values
+from archiver.schemas.decode import decode_in_parts, decode_values
 from archiver.storage.row_columns import NO_TIMESTAMP
 from catalog.model import SchemaNumber
 from schema_mapping import names
 from schema_mapping.columns.fixed import HEADER_TYPE, HEADERS_FIELD, KAFKA_FIELD, TIMESTAMP
-from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.row import RowMapping
 from schema_mapping.value_format import ValueMapping
 
@@ -93,16 +92,10 @@ class Translator:
         Raises ParseHalted and UnrecognizedHalted if so configured, and subclasses of SchemaRegistryError, with the
         `offset`.
         """
-        return self._split(records.columns)
-
-    def _split(self, records: pa.RecordBatch) -> list[TranslatedRows]:
-        try:
-            return [TranslatedRows(self._rows(records), as_seen(records, partition=self._partition))]
-        except RowsTooLargeError:
-            middle = records.num_rows // 2
-            if middle == 0:
-                raise
-            return self._split(records.slice(0, middle)) + self._split(records.slice(middle))
+        return [
+            TranslatedRows(rows, as_seen(part, partition=self._partition))
+            for part, rows in decode_in_parts(records.columns, self._rows)
+        ]
 
     def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
         key = self._decode("key", self._row.key, records, self._envelopes.key)

@@ -1,7 +1,7 @@
 """Schemas from files and a schema registry, and the envelopes of values."""
 
 from archiver.schemas.bloom_columns import bloom_columns
-from archiver.schemas.decode import decode_values, has_errors
+from archiver.schemas.decode import decode_in_parts, decode_values, has_errors
 from archiver.schemas.format_settings import FormatSettings, SchemaPlace, mapping_options
 from archiver.schemas.formats import FORMATS, Formats
 from archiver.schemas.registry.envelope import BodyChoice, EnvelopeReader
@@ -17,6 +17,7 @@ __all__ = [
     "SchemaReader",
     "TopicSchemas",
     "bloom_columns",
+    "decode_in_parts",
     "decode_values",
     "has_errors",
     "mapping_options",

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +15,10 @@ import pyarrow.compute as pc
 from archiver.schemas.registry.envelope import BAD_ENVELOPE, EnvelopeReader, Envelopes, Flags
 from catalog.model import SchemaNumber
 from schema_mapping import names
+from schema_mapping.errors import RowsTooLargeError
 from schema_mapping.value_format import NOT_ONE, ValueMapping
+
+Decoded = TypeVar("Decoded")
 
 
 def decode_values(
@@ -30,6 +36,22 @@ def decode_values(
     if envelope is None or not has_errors(mapping):
         return mapping.decode(values)
     return decode_enveloped(mapping, values, envelope, headers=headers, seen=seen)
+
+
+def decode_in_parts(
+    records: pa.RecordBatch, decode: Callable[[pa.RecordBatch], Decoded]
+) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
+    """Yield records in order with what `decode` makes of them; halves if it raises RowsTooLargeError for several."""
+    try:
+        decoded = decode(records)
+    except RowsTooLargeError:
+        middle = records.num_rows // 2
+        if middle == 0:
+            raise
+        yield from decode_in_parts(records.slice(0, middle), decode)
+        yield from decode_in_parts(records.slice(middle), decode)
+    else:
+        yield records, decoded
 
 
 def has_errors(mapping: ValueMapping) -> bool:

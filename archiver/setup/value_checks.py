@@ -11,7 +11,7 @@ import pyarrow as pa
 from archiver.config import Config, TopicConfig
 from archiver.errors import BadSchema
 from archiver.kafka import BrokerClient
-from archiver.schemas import EnvelopeReader, decode_values
+from archiver.schemas import EnvelopeReader, decode_in_parts, decode_values
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.setup.findings import CheckOutcome, Finding, failure
 from archiver.setup.read_schemas import read_schemas
@@ -105,13 +105,16 @@ def _of_topic(brokers: BrokerClient, topic: TopicConfig, schemas: TopicSchemas, 
 def decoded(
     subject: str, part: str, records: Sequence[RecentRecords], mapping: ValueMapping, envelope: EnvelopeReader | None
 ) -> Finding:
+    def decode(batch: pa.RecordBatch) -> pa.StructArray:
+        return decode_values(mapping, batch.column(part), envelope, headers=batch.column("headers"))
+
     raw: dict[str, RawValues] = {}
     total = 0
     for recent in records:
-        values = recent.records.column(part)
-        rows = decode_values(mapping, values, envelope, headers=recent.records.column("headers"))
-        total += len(values) - values.null_count
-        _count(raw, recent, values, rows)
+        for batch, rows in decode_in_parts(recent.records, decode):
+            values = batch.column(part)
+            total += len(values) - values.null_count
+            _count(raw, recent.partition, batch.column("offset"), values, rows)
     if not total:
         return Finding(part=VALUES, subject=subject, detail=f"the sample has no {part}s")
     kept = sum(kind.count for kind in raw.values())
@@ -122,15 +125,16 @@ def decoded(
     return Finding(part=VALUES, subject=subject, outcome=CheckOutcome.WARNING, detail=detail)
 
 
-def _count(raw: dict[str, RawValues], recent: RecentRecords, values: pa.Array, rows: pa.StructArray) -> None:
-    offsets = recent.records.column("offset").to_pylist()
+def _count(
+    raw: dict[str, RawValues], partition: int, offsets: pa.Array, values: pa.Array, rows: pa.StructArray
+) -> None:
     kept = rows.field(names.RAW).is_valid().to_pylist()
     errors = rows.field(names.ERR).to_pylist()
     for row, value in enumerate(values.to_pylist()):
         if value is None or not (kept[row] or errors[row]):
             continue
         code = errors[row] or NOT_RESTORED
-        raw.setdefault(code, RawValues(recent.partition, offsets[row], value)).count += 1
+        raw.setdefault(code, RawValues(partition, offsets[row].as_py(), value)).count += 1
 
 
 def _reason(code: str, values: RawValues, envelope: EnvelopeReader | None) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from archiver.config import load_config
 from archiver.config.sources import flatten_borrowed, overlay_environment, read_toml
@@ -21,10 +21,19 @@ from archiver.schemas.registry.settings import schema_registry_settings
 from archiver.setup.cluster_topics import TopicSize, topic_sizes
 from archiver.setup.first_config import WITHOUT_ANSWER, TopicDraft, config_text, registered_formats
 from archiver.setup.samples import sample
+from catalog.iceberg.auth_settings import CERTIFICATE_FILES
 from schema_mapping.errors import ContextError
 
 _TOPICS = ("topics", "defaults")
-_PATHS = ("ca_file", "cert_file", "key_file", "spool")
+_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
+    "archive": ("spool",),
+    "audit": ("signing_key",),
+    "catalog": CERTIFICATE_FILES,
+    "flight": ("wal",),
+    "schema_registry": ("ca_file", "cert_file", "key_file"),
+    "serve": ("tls.certificate", "tls.key", "tls.client_ca", "oauth.jwks_file", "oauth.ca_file"),
+}
+"""Keys with paths, which are relative to their configuration's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +102,8 @@ def sections_from(base: Path | None, bootstrap: str | None, settings: Sequence[s
     if base is not None:
         tables = read_toml(base)
         sections = {name: dict(table) for name, table in tables.items() if name not in _TOPICS}
-        for name in ("schema_registry", "archive"):
-            _anchor(sections.get(name, {}), base.parent.resolve())
+        for name, keys in _PATHS.items():
+            _anchor(sections.get(name, {}), base.parent.resolve(), keys)
     for setting in settings:
         name, _, value = setting.partition("=")
         section, _, key = name.partition(".")
@@ -114,10 +123,12 @@ def _reference(value: str) -> Any:
     return {kind: rest} if kind in {"env", "file"} and rest and not rest.startswith("//") else value
 
 
-def _anchor(section: dict[str, Any], folder: Path) -> None:
-    for key in _PATHS:
-        if isinstance(path := section.get(key), str):
-            section[key] = str(folder / path)
+def _anchor(table: dict[str, Any], folder: Path, keys: Collection[str], prefix: str = "") -> None:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            _anchor(value, folder, keys, f"{prefix}{key}.")
+        elif isinstance(value, str) and f"{prefix}{key}" in keys:
+            table[key] = str(folder / value)
 
 
 def _schema_registry(section: Any) -> SchemaRegistry | None:

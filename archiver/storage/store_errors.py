@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from archiver.errors import ObjectMissing, StorageDenied, StorageError, StorageUnavailable
+from catalog.iceberg.answer_text import answer_text
 from catalog.iceberg.store_refusals import checksum_advice, denial_advice, is_denied
 
 _MISSING = re.compile(
@@ -35,7 +36,7 @@ def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> 
     kind, advice = _verdict(error, text, path, writes=writes)
     if writes and kind in (StorageError, StorageUnavailable) and (checksums := checksum_advice(error, path)):
         advice = f"{advice}. {checksums}"
-    return kind(f"can't {verb} the object: {advice}", file=path, **context, cause=text)
+    return kind(f"can't {verb} the object: {advice}", file=path, **context, cause=answer_text(text))
 
 
 def may_be_expired(failure: StorageError) -> bool:

@@ -5,6 +5,7 @@ here knows Postgres.
 """
 
 __all__ = [
+    "answer_text",
     "archive_table",
     "attempt_names",
     "auth_settings",

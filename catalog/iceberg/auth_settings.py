@@ -12,6 +12,8 @@ from typing import Any, Final
 AUTH: Final = "auth"
 _PREFIX: Final = "auth."
 _SSL: Final = "ssl"
+CERTIFICATE_FILES: Final = (f"{_SSL}.cabundle", f"{_SSL}.client.cert", f"{_SSL}.client.key")
+"""Settings that are paths. A directory of authorities, hashed by OpenSSL, is a `cabundle` too."""
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "noop": (),
     "basic": ("username", "password"),
@@ -55,10 +57,17 @@ def _with_certificates(properties: Mapping[str, str]) -> dict[str, Any]:
 
 def check_certificates(properties: Mapping[str, str], prefix: str = "") -> None:
     """Raise AuthSettingError for a file of `ssl` that can't be read, or a key without its certificate."""
-    names = ("cabundle", "client.cert", "client.key")
-    for name in [f"{_SSL}.{name}" for name in names if f"{_SSL}.{name}" in properties]:
-        if not (path := Path(properties[name])).exists():
-            raise AuthSettingError(f"{prefix}{name}: there is no file {path}")
+    for name in (name for name in CERTIFICATE_FILES if name in properties):
+        path = Path(properties[name])
+        try:
+            if name == f"{_SSL}.cabundle" and path.is_dir():
+                next(path.iterdir(), None)
+            else:
+                path.open("rb").close()
+        except FileNotFoundError:
+            raise AuthSettingError(f"{prefix}{name}: there is no file {path}") from None
+        except OSError as error:
+            raise AuthSettingError(f"{prefix}{name}: {path} can't be read: {error.strerror}") from error
     if f"{_SSL}.client.key" in properties and f"{_SSL}.client.cert" not in properties:
         raise AuthSettingError(f"{prefix}{_SSL}.client.key needs {_SSL}.client.cert")
 

@@ -16,6 +16,7 @@ from pyiceberg import exceptions
 
 from catalog.errors import TableError
 from catalog.iceberg import properties as keys
+from catalog.iceberg.answer_text import answer_text
 from catalog.iceberg.append import Attempt, prepare
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.lineage import check_lineage
@@ -200,7 +201,7 @@ def _is_final(failure: Exception, *, has_moved: bool) -> bool:
 
 
 def _said(failure: Exception | None) -> str:
-    return "" if failure is None else f"{type(failure).__name__}: {failure}"
+    return "" if failure is None else f"{type(failure).__name__}: {answer_text(str(failure))}"
 
 
 def find_commit(table: ArchiveTable, commit_id: str) -> int | None:

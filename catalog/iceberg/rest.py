@@ -35,6 +35,7 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier
 from tenacity import retry
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, MetadataUnwritable, TableError
+from catalog.iceberg.answer_text import limited, without_credentials
 from catalog.iceberg.auth_settings import with_auth
 from catalog.iceberg.commit_answer import CommitAnswer
 from catalog.iceberg.credentials import for_clients, offers_signing_only, with_own_client
@@ -295,9 +296,9 @@ def _catalog_advice(error: Exception, uri: str) -> str:
 
 
 def _said(error: Exception) -> str:
-    """The whole text on one line. Pages of proxies lose their markup."""
-    text = str(error)
+    """The text on one line, without credentials. Pages of proxies lose their markup."""
+    text = without_credentials(str(error))
     if _PAGE.search(text):
         text = _MARKUP.sub(" ", text)
-    words = " ".join(text.split())
+    words = " ".join(limited(text).split())
     return f"{type(error).__name__}: {words}" if words else type(error).__name__

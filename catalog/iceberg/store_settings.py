@@ -73,11 +73,28 @@ _INSTEAD: Final = {
     "client.assume-role": "for a role, set `s3.role-arn` and `s3.role-session-name`",
     "client.factory": "for a role, set `s3.role-arn` and `s3.role-session-name`",
     "client.credentials-provider": "without keys, the environment, a web identity or the machine's role gives them",
-    "glue": "Glue is an Iceberg REST catalog: set `uri`, `warehouse` and `rest.signing-region` (docs/catalogs.md)",
-    "dynamodb": "the catalog must be an Iceberg REST catalog",
-    "py-catalog-impl": "the catalog must be an Iceberg REST catalog",
+    "glue": (
+        "Glue is an Iceberg REST catalog: leave this setting out, and set `uri`, `warehouse` and `rest.signing-region`"
+        " (docs/catalogs.md)"
+    ),
+    "dynamodb": "leave it out: the catalog must be an Iceberg REST catalog",
+    "py-catalog-impl": "leave it out: the catalog must be an Iceberg REST catalog",
     "s3.remote-signing-enabled": "requests can't be signed by the catalog: have it vend credentials, or give keys",
 }
+
+
+_OF_OTHER_CLIENTS: Final = (
+    *("io-impl", "catalog-impl", "metrics-reporter-impl", "clients", "cache", "encryption", "http-client"),
+    *("table-default", "table-override", "view-default", "view-override", "polaris", "nessie", "hf", "jdbc", "hive"),
+    *("token-refresh-enabled", "token-exchange-enabled", "token-expires-in-ms", "client.refresh"),
+    *("rest.auth", "rest.client", "rest-metrics-reporting-enabled", "rest-table-cache"),
+    *("s3.write", "s3.delete", "s3.multipart", "s3.acl", "s3.staging-dir", "s3.preload-client-enabled", "s3.crt"),
+    *("s3.acceleration-enabled", "s3.dualstack-enabled", "s3.cross-region-access-enabled", "s3.access-grants"),
+    *("s3.retry.num", "s3.retry.min", "s3.retry.max", "s3.analytics-accelerator", "s3.directory-bucket"),
+    *("gcs.project-id", "gcs.user-project", "gcs.client-lib-token", "gcs.encryption-key", "gcs.decryption-key"),
+    *("gcs.channel", "gcs.delete", "adls.connection-string", "adls.auth", "adls.read", "adls.write", "adls.refresh"),
+)
+"""How names of settings begin that clients in Java and of other catalogs read."""
 
 
 class StoreSettingError(ValueError):
@@ -179,8 +196,15 @@ def _instead(name: str) -> str:
     for beginning, hint in _INSTEAD.items():
         if usual == beginning or usual.startswith((f"{beginning}.", f"{beginning}-")):
             return hint
+    if any(
+        usual == beginning or usual.startswith((f"{beginning}.", f"{beginning}-")) for beginning in _OF_OTHER_CLIENTS
+    ):
+        hint = ". To log in otherwise, set `auth.type` (docs/catalogs.md)" if usual.startswith("rest.auth") else ""
+        return f"leave it out. Other clients, such as Spark's, read it; the archiver's don't{hint}"
     near = get_close_matches(usual, KNOWN | CATALOG_KNOWN, n=1)
-    return f"did you mean `{near[0]}`?" if near else "docs/catalogs.md and docs/stores.md list the settings"
+    if near:
+        return f"did you mean `{near[0]}`? If not, leave it out"
+    return "leave it out. docs/catalogs.md and docs/stores.md list the settings"
 
 
 def _text(properties: Mapping[str, Any], name: str) -> str | None:

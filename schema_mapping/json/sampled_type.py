@@ -240,6 +240,9 @@ class SampledType:
             if (values := self.values_of_map()) is not None:
                 part = values.schema()
                 return {} if part is None else {"additionalProperties": part}
+            if self.is_too_wide():  # ordering the names would take time in the square of their number
+                has_type = any(member.schema() is not None for name, member in self.members.items() if _is_name(name))
+                return {} if has_type else None
             members = {name: self.members[name].schema() for name in self.ordered_names() if _is_name(name)}
             properties = {name: part for name, part in members.items() if part is not None}
             return {"properties": properties} if properties else None

@@ -37,7 +37,12 @@ class OffsetList:
         Any other line raises ConfigError, naming the line, as does JSON with another topic; only a heading and blank
         lines are skipped.
         """
-        return cls._of(_listed(lines, topic, name))
+        try:
+            return cls._of(_listed(lines, topic, name))
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                f"the list of offsets can't be read: write it in UTF-8 ({error})", option="--offsets-file", file=name
+            ) from error
 
     @classmethod
     def of_file(cls, path: Path, *, topic: str) -> Self:
@@ -45,7 +50,7 @@ class OffsetList:
         try:
             with path.open(encoding="utf-8") as lines:
                 return cls.read(lines, topic=topic, name=str(path))
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise ConfigError(f"the list of offsets can't be read: {error}", option="--offsets-file") from error
 
     @classmethod
@@ -92,7 +97,7 @@ def _parsed(text: str) -> tuple[int, int, int]:
 
 def _listed(lines: Iterable[str], topic: str, name: str) -> Iterator[tuple[int, int, int]]:
     for number, line in enumerate(lines, start=1):
-        text = line.strip()
+        text = (line.removeprefix("\ufeff") if number == 1 else line).strip()
         if not text or (number == 1 and _HEADING.fullmatch(text)):
             continue
         partition, offset, named = _of_json(text) if text.startswith("{") else (*_of_columns(text), None)
@@ -122,7 +127,7 @@ def _of_columns(text: str) -> tuple[int, int]:
 def _of_json(text: str) -> tuple[int, int, object]:
     try:
         record = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return -1, -1, None
     numbers = tuple(record.get(key) for key in ("partition", "offset"))
     partition, offset = (number if type(number) is int else -1 for number in numbers)

@@ -58,7 +58,7 @@ class PlanReport:
 def read_plan(path: Path) -> ErasurePlan:
     """Read a plan; its paths are relative to its folder. Raises ConfigError, naming the section."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"the plan can't be read: {error}", file=str(path)) from error
     sections = document.get("erase")

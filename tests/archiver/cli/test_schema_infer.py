@@ -54,6 +54,13 @@ def test_schema_is_written_and_extended(lines: Path, tmp_path: Path) -> None:
     assert json.loads(answer["schema"])["properties"].keys() == {"more", "id"}
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_value(lines: Path) -> None:
+    lines.write_text('{"id":3}\n', encoding="utf-8-sig")
+    done = infer("--from", lines)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["properties"] == {"id": {"type": "integer"}}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -277,6 +277,31 @@ def test_store_settings_without_effect_are_refused(tmp_path: Path, text: str, me
         load_config(file, {})
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "archiver.toml"
+    file.write_text(MINIMAL, encoding="utf-8-sig")
+    assert load_config(file, {}).catalog["uri"] == "http://127.0.0.1:8181"
+
+
+def test_certificates_of_the_catalog_are_relative_to_the_file(tmp_path: Path) -> None:
+    tables = (
+        '[catalog]\nuri = "http://x"\nssl.cabundle = "ca.pem"\nssl.client = { cert = "my/a.pem", key = "/dev/null" }\n'
+    )
+    file = tmp_path / "archiver.toml"
+    file.write_text(MINIMAL.replace('[catalog]\nuri = "http://127.0.0.1:8181"\n', tables))
+    with pytest.raises(ConfigError, match=f"catalog: ssl.cabundle: there is no file {tmp_path / 'ca.pem'}"):
+        load_config(file, {})
+    (tmp_path / "my").mkdir()
+    for name in ("ca.pem", "my/a.pem", "other.pem"):
+        (tmp_path / name).touch()
+    catalog = load_config(file, {}).catalog
+    assert catalog["ssl.cabundle"] == str(tmp_path / "ca.pem")
+    assert catalog["ssl.client.cert"] == str(tmp_path / "my/a.pem")
+    assert catalog["ssl.client.key"] == "/dev/null"
+    overridden = load_config(file, {"ARCHIVER__CATALOG__SSL__CABUNDLE": "other.pem"}).catalog
+    assert overridden["ssl.cabundle"] == str(tmp_path / "other.pem")
+
+
 FLIGHT = '[topics.sensors]\nsource = "flight"\npartitions = 4\n'
 WITHOUT_KAFKA = MINIMAL.partition("[catalog]")[1] + MINIMAL.partition("[catalog]")[2]
 

@@ -116,6 +116,21 @@ def test_another_configuration_is_taken_without_its_topics(tmp_path: Path) -> No
     assert parsed["catalog"]["s3"] == {"region": "x"}
 
 
+def test_paths_of_another_configuration_stay_its_own(tmp_path: Path) -> None:
+    base = tmp_path / "base.toml"
+    base.write_text(
+        '[kafka]\n"bootstrap.servers" = "a:1"\n[catalog]\nuri = "http://c"\nssl.cabundle = "ca.pem"\n'
+        '"ssl.client.cert" = "/etc/a.pem"\nssl.client.key = { env = "KEY" }\n[audit]\nsigning_key = "sign.pem"\n'
+        '[flight]\nwal = "wal"\n[serve.tls]\ncertificate = "s.crt"\nkey = { file = "s.key" }\n'
+    )
+    sections = sections_from(base, None, ())
+    assert sections["catalog"]["ssl"] == {"cabundle": str(tmp_path / "ca.pem"), "client": {"key": {"env": "KEY"}}}
+    assert sections["catalog"]["ssl.client.cert"] == "/etc/a.pem"
+    assert sections["audit"] == {"signing_key": str(tmp_path / "sign.pem")}
+    assert sections["flight"] == {"wal": str(tmp_path / "wal")}
+    assert sections["serve"]["tls"] == {"certificate": str(tmp_path / "s.crt"), "key": {"file": "s.key"}}
+
+
 def test_a_file_is_never_replaced_unless_told_so(tmp_path: Path) -> None:
     path = tmp_path / "archiver.toml"
     path.write_text("mine")

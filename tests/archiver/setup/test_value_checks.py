@@ -14,7 +14,8 @@ from archiver.setup.findings import CheckOutcome, Finding
 from archiver.setup.samples import RecentRecords
 from archiver.setup.value_checks import decoded
 from archiver.wire import RECORDS
-from schema_mapping import LedgerState, assign
+from schema_mapping import LedgerState, RawMapping, assign
+from schema_mapping.errors import RowsTooLargeError
 from tests.support.schemas.fake_registry import FakeRegistry, fake_registry
 
 TEXT = 'syntax = "proto3"; message M { int32 a = 1; } message N { int32 b = 1; }'
@@ -58,6 +59,25 @@ def test_all_values_decode(registry: FakeRegistry) -> None:
     assert (finding.outcome, finding.detail) == (CheckOutcome.OK, "all of 2 sampled values decode")
     assert looked(registry, records(None)).detail == "the sample has no values"
     assert looked(registry).detail == "the sample has no values"
+
+
+class Bounded(RawMapping):
+    """A mapping whose columns hold two rows at most, as if each row were a gibibyte. It keeps values raw."""
+
+    def decode(self, values: pa.BinaryArray, **_: object) -> pa.StructArray:
+        if len(values) > 2:
+            raise RowsTooLargeError("too much for one column")
+        kept = pa.array(values.to_pylist(), pa.binary())
+        errors = pa.array(["truncated@1" if value == b"x" else None for value in values.to_pylist()], pa.string())
+        return pa.StructArray.from_arrays([kept, errors], names=["__raw__", "__err__"])
+
+
+def test_samples_too_large_for_one_column_are_split() -> None:
+    values = [b"a", b"b", b"c", b"d", b"x", None, b"e"]
+    finding = decoded("topic orders", "value", [records(*values, partition=1, offset=40)], Bounded(raw_id=1), None)
+    assert finding.detail.startswith("6 of 6 sampled values would stay raw: 5 because columns can't restore the bytes")
+    assert "(first in partition 1 at offset 40); 1 truncated@1" in finding.detail
+    assert finding.detail.endswith("(first in partition 1 at offset 44)")
 
 
 def test_values_that_would_stay_raw_have_reasons(registry: FakeRegistry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from catalog.errors import CatalogUnreachable
-from catalog.iceberg.auth_settings import AuthSettingError, check_auth, with_auth
+from catalog.iceberg.auth_settings import AuthSettingError, check_auth, check_certificates, with_auth
 from catalog.iceberg.rest import connect
 from tests.support.servers.certificates import Authority
 from tests.support.servers.serving import answering, serving
@@ -116,6 +117,35 @@ def test_tokens_are_renewed() -> None:
     assert server.tokens > 1, "a token that is about to expire is not used again"
     assert server.seen[0] == "Bearer token-1"
     assert server.seen[-1] != server.seen[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "message"),
+    [
+        ("ssl.cabundle", "none.pem", "there is no file .*none.pem"),
+        ("ssl.cabundle", "x" * 300, "can't be read: File name too long"),
+        ("ssl.cabundle", "a.pem/ca.pem", "can't be read: Not a directory"),
+        ("ssl.client.cert", ".", "can't be read: Is a directory"),
+    ],
+)
+def test_certificates_that_cannot_be_read(tmp_path: Path, name: str, path: str, message: str) -> None:
+    (tmp_path / "a.pem").touch()
+    with pytest.raises(AuthSettingError, match=f"^catalog: {name}: .*{message}"):
+        check_certificates({name: str(tmp_path / path)}, "catalog: ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_certificates_that_permissions_hide(tmp_path: Path) -> None:
+    folder = tmp_path / "hidden"
+    folder.mkdir(mode=0)
+    with pytest.raises(AuthSettingError, match="can't be read: Permission denied"):
+        check_certificates({"ssl.cabundle": str(folder / "ca.pem")})
+    with pytest.raises(AuthSettingError, match="can't be read: Permission denied"):
+        check_certificates({"ssl.cabundle": str(folder)})
+
+
+def test_a_folder_of_authorities_is_a_bundle(tmp_path: Path) -> None:
+    check_certificates({"ssl.cabundle": str(tmp_path)})
 
 
 def test_a_catalog_of_a_private_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,10 @@ KMS = {"s3.sse.type": "kms"}
         ({"rest.sigv4-enable": "true"}, "did you mean `rest.sigv4-enabled`"),
         ({"glue.region": "x"}, "glue.region has no effect here: Glue is an Iceberg REST catalog"),
         ({"client.profile-name": "x"}, "AWS_PROFILE"),
-        ({"spark.hadoop.fs": "x"}, "docs/catalogs.md and docs/stores.md list the settings"),
+        (
+            {"spark.hadoop.fs": "x"},
+            "no effect here: leave it out. docs/catalogs.md and docs/stores.md list the settings",
+        ),
         ({"s3.sse.type": "custom"}, "SSE-C"),
         ({"s3.sse.type": "AES"}, "write none, s3, kms or dsse-kms"),
         ({"s3.sse.key": "k"}, "s3.sse.key .* needs `s3.sse.type`"),
@@ -72,6 +75,30 @@ def test_settings_without_effect_are_refused_by_name(properties: dict[str, str],
 )
 def test_settings_that_work(properties: dict[str, str]):
     check_store_settings(properties)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("io-impl", "catalog-impl", "metrics-reporter-impl", "cache-enabled", "cache.expiration-interval-ms"),
+        *("rest.auth.type", "rest.client.connection-timeout-ms", "rest-metrics-reporting-enabled"),
+        *("table-default.write.format.default", "table-override.gc.enabled", "token-refresh-enabled", "hf.token"),
+        *(
+            "glue.id",
+            "dynamodb.table-name",
+            "polaris.realm",
+            "s3.write.tags.a",
+            "s3.delete-enabled",
+            "s3.retry.num-retries",
+        ),
+    ],
+)
+def test_settings_of_other_clients_are_left_out(name: str) -> None:
+    with pytest.raises(
+        StoreSettingError, match=f"^catalog: {name} has no effect here: .*leave (it|this setting) out"
+    ) as error:
+        check_store_settings({"uri": "http://x", name: "x"}, "catalog: ")
+    assert "did you mean" not in str(error.value)
 
 
 def test_a_role_of_the_second_client_needs_boto3(monkeypatch: pytest.MonkeyPatch):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -57,12 +58,44 @@ def test_an_option_that_is_none(text: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["0", "0,", "x,1", "0,1,2", '{"partition": 0}', '{"partition": 0, "offset": "1"}', '{"offset"', "[0, 1]", "-1,3"],
+    [
+        '{"a":' * 100_000,
+        '{"partition": 0, "offset": 1, "value": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        "\ufeff0,1",
+        "0",
+        "0,",
+        "x,1",
+        "0,1,2",
+        '{"partition": 0}',
+        '{"partition": 0, "offset": "1"}',
+        '{"offset"',
+        "[0, 1]",
+        "-1,3",
+    ],
 )
 def test_a_line_that_is_none_is_named(line: str) -> None:
     with pytest.raises(ConfigError, match="has a line for each record") as error:
         OffsetList.read(["0,1", line], topic="orders", name="gone.csv")
     assert (error.value.context["file"], error.value.context["line"]) == ("gone.csv", 2)
+
+
+@pytest.mark.parametrize("first", ["0,7", "partition,offset", '{"partition": 0, "offset": 7}'])
+def test_a_byte_order_mark_is_skipped(tmp_path: Path, first: str) -> None:
+    file = tmp_path / "gone.csv"
+    file.write_text(f"{first}\n0,7\n", encoding="utf-8-sig")
+    assert OffsetList.of_file(file, topic="orders").spans == {0: ((7, 8),)}
+    with file.open(encoding="utf-8") as lines:
+        assert OffsetList.read(lines, topic="orders", name="standard input").spans == {0: ((7, 8),)}
+
+
+def test_a_list_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "gone.csv"
+    file.write_text("0,7\n", encoding="utf-16")
+    with pytest.raises(ConfigError, match="write it in UTF-8") as error:
+        OffsetList.of_file(file, topic="orders")
+    assert error.value.context["file"] == str(file)
+    with file.open(encoding="utf-8") as lines, pytest.raises(ConfigError, match="write it in UTF-8"):
+        OffsetList.read(lines, topic="orders", name="standard input")
 
 
 def test_list_of_another_topic_is_refused() -> None:

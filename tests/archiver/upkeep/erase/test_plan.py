@@ -39,6 +39,12 @@ def test_plan_names_records_of_each_topic(tmp_path: Path) -> None:
     assert clicks.condition == OffsetList({0: ((7, 9),), 1: ((3, 5),)})
 
 
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "windows.toml"
+    file.write_text("[[erase]]\ntopic = 'clicks'\noffsets = ['1:3']\n", encoding="utf-8-sig")
+    assert [erasure.topic for erasure in read_plan(file).erasures] == ["clicks"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
