@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 FAN_OUT: Final = 8
 """Runs of a level that become one of the next level."""
@@ -21,6 +22,8 @@ class LeafTable:
 
     @classmethod
     def of_bytes(cls, data: bytes) -> LeafTable:
+        import numpy as np  # short commands do without it
+
         return cls(np.frombuffer(data, "<i8").reshape(-1, 4))
 
     def to_bytes(self) -> bytes:
@@ -35,6 +38,8 @@ class LeafTable:
 
     def of_term(self, term: int) -> range:
         """Return the leaves that may have a term."""
+        import numpy as np
+
         firsts = self.numbers[:, 0]
         start = int(np.searchsorted(firsts, term, "left")) - 1
         return range(max(0, start), int(np.searchsorted(firsts, term, "right")))
