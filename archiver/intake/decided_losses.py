@@ -7,7 +7,7 @@ can read them: clients may send them again, and they would be doubled.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from archiver.intake.losses import PartitionLosses
@@ -55,7 +55,7 @@ class DecidedLosses:
 
     def salvage(self, readable: Salvage) -> Salvage:
         """What is still readable of the rows that are saved, with the clients' positions of the decision."""
-        state = IntakeState(clients=self.state.clients, next_offsets=dict(self.acknowledged))
+        state = replace(self.state, next_offsets=dict(self.acknowledged))
         parts = {
             partition: tuple(part for part in parts if self._has(part)) for partition, parts in readable.parts.items()
         }

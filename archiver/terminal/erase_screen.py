@@ -119,7 +119,7 @@ def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
         console.print(
             f"not finished: run `archiver erase {report.topic} --finish` once nothing keeps the rest", style="yellow"
         )
-    elif report.rewriters and not report.unfinished:
+    if report.is_searched_beside_builds or (report.rewriters and not report.unfinished):
         console.print(
             "not finished: a build of the index runs, which may have read such records before they left the table. Run"
             " the same command again when it has ended",

@@ -148,7 +148,9 @@ class TopicIndex:
                 registry=self._registry,
                 store=store,
                 memory=memory,
-                first_offsets=archive.snapshot.first_offsets,
+                first_offsets=self._registry.retention.proven_first_offsets(
+                    self._topic, archive.snapshot.first_offsets
+                ),
                 most_entries=most_merged,
                 is_over=is_over,
                 alive=claim.renew,

@@ -41,9 +41,12 @@ def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRa
     if not acceptances:
         return expected
     spans = AcceptedSpans(acceptances)
-    placed = (OffsetRange.of_range(range_) for range_ in expected if spans.inside(range_)[0])
-    account = account_rows.touched(connection, topic, placed)
-    return tuple(spans.of(range_, most=rows_accepted(account, OffsetRange.of_range(range_))) for range_ in expected)
+    placed = {range_.id: OffsetRange.of_range(range_) for range_ in expected if spans.inside(range_)[0]}
+    account = account_rows.touched(connection, topic, placed.values())
+    return tuple(
+        spans.of(range_, most=rows_accepted(account, placed[range_.id])) if range_.id in placed else range_
+        for range_ in expected
+    )
 
 
 def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:

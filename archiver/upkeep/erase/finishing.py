@@ -87,7 +87,8 @@ def finish(
     report.copies, report.copies_deleted = copies.left, copies.deleted
     _clean_machine(work, report, table, erased)
     is_other = searched is not None and report.erasure not in waiting  # a search without records, beside open erasures
-    _erase_terms(work, report, searched or {}, begun_by_ms=work.now_ms() if is_other else since)
+    has_builds = _erase_terms(work, report, searched or {}, begun_by_ms=work.now_ms() if is_other else since)
+    report.is_searched_beside_builds = is_other and has_builds
     if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
         report.unfinished = tuple(waiting)
         return
@@ -100,10 +101,11 @@ def finish(
     report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
 
 
-def _erase_terms(work: TopicErasure, report: EraseReport, searched: Spans, *, begun_by_ms: int) -> None:
+def _erase_terms(work: TopicErasure, report: EraseReport, searched: Spans, *, begun_by_ms: int) -> bool:
     failures, builds = erase_terms(work, searched, begun_by_ms=begun_by_ms)
     report.failures.update(failures)
     report.rewriters = tuple(dict.fromkeys((*report.rewriters, *builds)))
+    return bool(builds)
 
 
 def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:

@@ -20,7 +20,8 @@ class EraseReport:
     `spans` are (partition, start, end). `salt` proves the condition of `condition_hash` and is stored nowhere. `copies`
     are uploads too young to delete. `rewriters` may still upload such records, or their hashes. `unfinished`
     erasures continue with `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a
-    complete search.
+    complete search. `is_searched_beside_builds` if the condition found no records while builds of the index ran: run it
+    again.
 
     `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
@@ -50,6 +51,7 @@ class EraseReport:
     local_deleted: int = 0
     partition_columns: tuple[str, ...] = ()
     rewriters: tuple[str, ...] = ()
+    is_searched_beside_builds: bool = False
     finished: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
     unsearched: tuple[str, ...] = ()

@@ -89,6 +89,7 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 SPEAK_TEXT = {("demo",)}
 ARGUMENTS = {"topic": "orders", "topics": "orders", "target": "copy", "group": "readers", "name": "jane"}
 MUST_SAY = {
+    ("abandon",): ("--yes",),
     ("erase",): ("--where", "key = 'jane'", "--yes"),
     ("groups", "describe"): ("readers",),
     ("groups", "delete"): ("readers", "--yes"),
@@ -129,7 +130,7 @@ def test_every_command_exits_with_1_if_its_servers_are_away(
     config: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     asked = invocation(words, config)
-    if words == ("serve", "flight"):
+    if words in {("serve", "flight"), ("abandon",)}:
         flight = f'source = "flight"\npartitions = 1\n[flight]\nwal = "{tmp_path}"\n'
         config.write_text(UNREACHABLE + flight)
     if words[0] == "groups":  # these connect to the archive's server, with options of their own

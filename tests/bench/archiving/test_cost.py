@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from bench.archiving.cost import DRIVER, JVM, WORKERS, Key, Seen, family, measured, spent
+from bench.archiving.cost import DRIVER, JVM, WORKERS, Key, ProcessCost, family, measured, spent
 
 DRIVERS, JAVA, DAEMON, WORKER, OTHER = ((pid, float(pid)) for pid in range(1, 6))
 
 
-def looked(**own_and_ended: tuple[float, float]) -> dict[Key, Seen]:
+def looked(**own_and_ended: tuple[float, float]) -> dict[Key, ProcessCost]:
     """A driver, its JVM, a daemon of workers and two workers: those that are named, with their seconds."""
     whole: dict[str, tuple[Key, str, Key | None]] = {
         "driver": (DRIVERS, DRIVER, None),
@@ -23,7 +23,7 @@ def looked(**own_and_ended: tuple[float, float]) -> dict[Key, Seen]:
         "other": (OTHER, WORKERS, DAEMON),
     }
     return {
-        key: Seen(kind=kind, parent=parent, own=own_and_ended[name][0], ended=own_and_ended[name][1])
+        key: ProcessCost(kind=kind, parent=parent, own=own_and_ended[name][0], ended=own_and_ended[name][1])
         for name, (key, kind, parent) in whole.items()
         if name in own_and_ended
     }
@@ -43,7 +43,7 @@ BEFORE = looked(driver=(10, 0), java=(20, 0.5), daemon=(1, 4), worker=(5, 0))
     ],
     ids=["all go on", "one ended, one began", "one came and went", "all ended", "nobody waited for the worker"],
 )
-def test_seconds_by_kind(after: dict[Key, Seen], workers: float) -> None:
+def test_seconds_by_kind(after: dict[Key, ProcessCost], workers: float) -> None:
     assert spent(BEFORE, after) == pytest.approx({DRIVER: 1, JVM: 2, WORKERS: workers})
 
 
