@@ -108,7 +108,7 @@ class RefillWork:
             check_lineage(table)
         except RolledBack:
             is_back = True
-        first_offsets = registry.retention.proven_first_offsets(topic, table.first_offsets)
+        first_offsets = table.first_offsets  # also if a restored registry doesn't prove them: retired rows stay gone
         holes = search(table, expected, first_offsets, formats=self.formats)
         range_ids = [hole.range_id for hole in holes]
         ranges = {range_.id: range_ for range_ in registry.files.ranges(topic, range_ids)}

@@ -38,7 +38,6 @@ def look(
     rows = SimpleNamespace(expected_ranges=lambda _: (one,), kept_files=lambda *_: before, account=lambda *_: account)
     held = SimpleNamespace(committed_ends=lambda _: {}, ranges=lambda *_: (present,))
     gone = SimpleNamespace(offsets=lambda _: {})
-    retention = SimpleNamespace(proven_first_offsets=lambda *_: {0: 4})
     journal = SimpleNamespace(read=lambda: SimpleNamespace(erased=()))
     monkeypatch.setattr(steps, "search", lambda *_, **__: (HOLE,))
     monkeypatch.setattr(RefillWork, "_journal", lambda *_: journal)
@@ -46,7 +45,7 @@ def look(
         topic=TOPIC,
         table=memory.load(),
         config=cast("Any", None),
-        registry=cast("Any", SimpleNamespace(rows=rows, files=held, erasures=gone, retention=retention)),
+        registry=cast("Any", SimpleNamespace(rows=rows, files=held, erasures=gone)),
         catalog=cast("Any", SimpleNamespace(reload=lambda _: memory.load())),
         engines=EngineChoice({}),
         formats=FORMATS,
@@ -61,7 +60,6 @@ def test_look_takes_the_digest_of_the_account(tmp_path: Path, monkeypatch: pytes
     one = found.expected["A"]
     assert (one.rows, one.digest, one.gone) == (10, "2" * 32, 3)
     assert found.kept == {"A": (before,)}
-    assert found.first_offsets == {0: 4}
 
 
 def test_acceptance_names_the_present_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
