@@ -55,3 +55,11 @@ def test_a_build_of_the_index_is_named() -> None:
     report = EraseReport(topic="orders", table="kafka.orders", dry_run=False, rewriters=("index-1",))
     assert not report.succeeded
     assert "not finished: a build of the index runs" in seen(report)
+
+
+def test_a_search_beside_a_build_is_to_be_repeated() -> None:
+    """`--finish` alone would keep terms that the build read before the records had left."""
+    report = EraseReport(topic="orders", table="kafka.orders", dry_run=False, rewriters=("index-1",), unfinished=("A",))
+    assert "Run the same command again" not in seen(report)
+    report.is_searched_beside_builds = True
+    assert "Run the same command again" in seen(report)

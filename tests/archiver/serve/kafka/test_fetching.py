@@ -317,7 +317,7 @@ def test_a_catalog_that_is_away_stops_nobody(lake: Lake, caplog: pytest.LogCaptu
         fetch(wire, END, max_wait=timedelta(milliseconds=300))
         assert read_all(wire) == list(range(5 * COUNT))
         assert endpoint.topics.open[0].trouble is not None
-        assert sum("served as it was last seen" in record.message for record in caplog.records) == 1, "told once"
+        assert sum("served as it was last seen" in record.message for record in caplog.records) == 1, "logged once"
         lake.load = real  # type: ignore[method-assign]
         fetch(wire, END, max_wait=timedelta(milliseconds=300))
         assert endpoint.topics.open[0].trouble is None
